@@ -1,0 +1,111 @@
+"""The interface every simulator stands behind.
+
+A benchmark is one file in this package (or a plugin) that defines a ``Benchmark`` and names it ``BENCHMARK``. Nothing
+at module level may import the simulator: tasks are listed in the coordinator, which has none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from robotrials.errors import ConfigError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+
+Observation = dict[str, np.ndarray | str]
+"""LeRobot keys to values: images (H, W, C) uint8, states (D,) float32, ``task`` the instruction."""
+
+
+class StepOutcome(NamedTuple):
+    """What one step returned. ``success`` is None when the simulator said nothing, which is an error, not a failure."""
+
+    reward: float
+    terminated: bool
+    truncated: bool
+    success: bool | None
+
+
+class Expert(ABC):
+    """A scripted policy that may look into the simulator. One per episode; made by ``Env.expert``."""
+
+    @abstractmethod
+    def act(self) -> np.ndarray:
+        """The action for the simulator's present state, (D,) float."""
+
+
+class Env(ABC):
+    """One simulated scene in this process. Calls come in order: reset, then (observe | render)*, step, ..., close."""
+
+    @abstractmethod
+    def reset(self, episode: EpisodeSpec) -> None:
+        """Set the scene of ``episode``: a pure function of its seed and initial state, whatever ran here before."""
+
+    @abstractmethod
+    def observe(self, cameras: Sequence[str]) -> Observation:
+        """All state entries, and the images whose keys are in ``cameras``: only those are rendered.
+
+        Calling it twice, or not at all, must not change what ``step`` does. Arrays are the caller's to keep.
+        """
+
+    @abstractmethod
+    def step(self, action: np.ndarray) -> StepOutcome:
+        """Apply one action, (D,) float. Renders nothing."""
+
+    @abstractmethod
+    def render(self) -> np.ndarray:
+        """The picture for the video, (H, W, 3) uint8, the right way up."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free the simulator and its rendering context; safe to call twice."""
+
+    def expert(self) -> Expert:
+        """The benchmark's scripted expert for the episode that was just reset.
+
+        Raises:
+            ConfigError: the benchmark has no experts.
+        """
+        raise ConfigError(f"{type(self).__name__} has no scripted expert; --policy.type=expert does not apply")
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig:
+    """Base of a benchmark's options: each field is a flag ``--env.<field>``; its ``metadata['help']`` the help line."""
+
+    task: str = ""
+
+
+class Benchmark(ABC):
+    """A family of tasks in one simulator.
+
+    Class attributes: ``name`` (the ``--env.type``), ``extra`` (what to install: ``robotrials[<extra>]``), ``modules``
+    (what must be importable), ``packages`` (distributions whose version can change an outcome; they enter the run's
+    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import).
+    """
+
+    name: ClassVar[str]
+    extra: ClassVar[str]
+    modules: ClassVar[tuple[str, ...]]
+    packages: ClassVar[tuple[str, ...]]
+    Config: ClassVar[type[BenchmarkConfig]]
+    uses_gl: ClassVar[bool] = False
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    @abstractmethod
+    def tasks(self) -> list[TaskSpec]:
+        """The tasks that ``config.task`` selects, in order. Cheap: no simulator is imported.
+
+        Raises:
+            ConfigError: an unknown task or group; the message lists what exists.
+        """
+
+    @abstractmethod
+    def make(self, task: TaskSpec) -> Env:
+        """Build the simulator of one task in this process."""

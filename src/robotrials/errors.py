@@ -1,0 +1,38 @@
+"""The exceptions of robotrials: one flat hierarchy; each message names what was wrong and what would be right."""
+
+from __future__ import annotations
+
+
+class RobotrialsError(Exception):
+    """Base of every error that robotrials raises on purpose; its message is written for the person at the terminal."""
+
+
+class ConfigError(RobotrialsError):
+    """Raised when a flag, a configuration file or a combination of them cannot be meant; nothing has run yet."""
+
+
+class NotInstalledError(ConfigError):
+    """Raised when a benchmark or a policy needs a package that this interpreter lacks; the message names the extra."""
+
+
+class ContractError(RobotrialsError):
+    """Raised when a benchmark and a policy do not fit: a wrong shape, a missing key, a NaN action, no success signal.
+
+    Trying again cannot help, so such an episode is not retried.
+    """
+
+
+class IdentityError(RobotrialsError):
+    """Raised when a run directory holds a run of another identity; the message lists what differs."""
+
+
+class RunLockedError(RobotrialsError):
+    """Raised when another coordinator is at work in the same run directory."""
+
+
+class LedgerError(RobotrialsError):
+    """Raised when a ledger cannot be read: not SQLite, truncated, or of another version."""
+
+
+class WireError(RobotrialsError):
+    """Raised when bytes from a peer are not a message of this protocol version, or exceed its limits."""

@@ -1,0 +1,62 @@
+"""The configuration of a run: what the flags, a YAML file and the Python API all become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """A dataclass field with a help line; ``more`` may hold ``choices`` and ``metavar``."""
+    metadata = {"help": help, **more}
+    if isinstance(default, (dict, list)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """Which policy: a registered ``type`` or an import path ``module:Class``, a ``path`` to weights or to a file of
+    actions, and the rest of ``--policy.*``, which the policy's constructor checks."""
+
+    type: str | None = None
+    path: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EnvChoice:
+    """Which benchmark (``--env.type``) and its ``--env.*`` options, ``task`` among them."""
+
+    type: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvalSettings:
+    """How to run it: ``--eval.*``."""
+
+    n_episodes: int = option(50, "episodes of every task")
+    batch_size: int = option(0, "environments in flight, one process each; 0: as many as this process has cores")
+    max_attempts: int = option(3, "how often an episode that errs is tried before it is recorded as an error")
+    step_timeout: float = option(120.0, "seconds after which a step, reset or policy call counts as hung")
+    record: str = option("first:10", "videos of each task: none, failures, first:N or all")
+    record_fps: float = option(20.0, "at most so many video frames per simulated second")
+    exact: bool = option(True, "outcomes bit-identical whatever the layout")
+    order: str = option("longest", "in which order episodes are handed out", choices=("longest", "shuffled"))
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything ``robotrials eval`` was told."""
+
+    policy: PolicyChoice
+    env: EnvChoice
+    eval: EvalSettings = field(default_factory=EvalSettings)
+    seed: int | None = option(1000, "episode i of every task has seed SEED + i; null draws one and records it")
+    output_dir: Path | None = option(None, "run directory; default outputs/eval/DATE/TIME_JOB")
+    job_name: str | None = option(None, "name of the run; default <env>_<policy>")
+    rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")
+    allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")

@@ -1,0 +1,73 @@
+"""The plan: every episode of a run, laid down before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from robotrials.errors import ConfigError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All tasks and all episodes of a run; ``episodes[k].id == k``, tasks in the order asked for."""
+
+    tasks: tuple[TaskSpec, ...]
+    episodes: tuple[EpisodeSpec, ...]
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    def __iter__(self) -> Iterator[EpisodeSpec]:
+        return iter(self.episodes)
+
+    def task_of(self, episode: EpisodeSpec) -> TaskSpec:
+        return self._by_key[(episode.suite, episode.task)]
+
+    @property
+    def _by_key(self) -> dict[tuple[str, str], TaskSpec]:
+        cached = self.__dict__.get("_task_index")
+        if cached is None:
+            cached = {task.key: task for task in self.tasks}
+            object.__setattr__(self, "_task_index", cached)
+        return cached
+
+    def hash(self) -> str:
+        """SHA-256 of tasks and episodes in canonical JSON: two runs share it iff they evaluate the same episodes."""
+        content = {"tasks": [asdict(task) for task in self.tasks], "episodes": [asdict(e) for e in self.episodes]}
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def build_plan(tasks: Sequence[TaskSpec], n_episodes: int, base_seed: int) -> Plan:
+    """Lay out ``n_episodes`` episodes of every task: episode i has seed ``base_seed + i`` and initial state
+    ``i mod n_init_states``.
+
+    Raises:
+        ConfigError: no task, no episode, a negative seed, or a task asked for twice.
+    """
+    if not tasks:
+        raise ConfigError("the plan is empty: --env.task names no task")
+    if n_episodes < 1:
+        raise ConfigError(f"--eval.n_episodes is per task and must be at least 1, got {n_episodes}")
+    if base_seed < 0:
+        raise ConfigError(f"--seed must not be negative (simulators refuse negative seeds), got {base_seed}")
+    suite_of: dict[str, str] = {}
+    for task in tasks:
+        if task.name in suite_of:
+            raise ConfigError(
+                f"task {task.name} is asked for twice, in {suite_of[task.name]} and in {task.suite}: "
+                "its episodes would count twice; leave one out of --env.task"
+            )
+        suite_of[task.name] = task.suite
+    episodes: list[EpisodeSpec] = []
+    for task in tasks:
+        for index in range(n_episodes):
+            init_state = index % task.n_init_states if task.n_init_states else None
+            episodes.append(
+                EpisodeSpec(len(episodes), task.suite, task.name, index, base_seed + index, init_state, task.max_steps)
+            )
+    return Plan(tuple(tasks), tuple(episodes))

@@ -1,0 +1,68 @@
+"""The interface every policy stands behind.
+
+A policy says what it needs (``PolicySpec``), and acts for many episodes at once. What it must remember of an episode
+lives in that episode's ``Session``, never in the policy: two episodes can therefore not disturb each other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotrials.benchmarks.base import Env, Observation
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import Feature, TaskSpec
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """What a policy looks at and hands out.
+
+    ``observations`` maps the keys it reads to the shape it expects (None: any shape). ``n_obs_steps`` > 1 asks for the
+    last so many observations, oldest first on a leading axis (the first one repeated at the start, as LeRobot does).
+    ``n_action_steps`` actions of each chunk are played before the policy looks again. ``action_dim`` None: whatever
+    the task has. ``needs_env`` policies run in the worker and see the simulator itself.
+    """
+
+    name: str
+    observations: Mapping[str, Feature | None] = field(default_factory=dict)
+    action_dim: int | None = None
+    n_action_steps: int = 1
+    n_obs_steps: int = 1
+    needs_env: bool = False
+
+
+@dataclass
+class Session:
+    """One running episode, as its policy sees it. Subclass it to keep state; it dies with the episode.
+
+    ``rng`` depends on the episode alone: draw every random number from it.
+    """
+
+    episode: EpisodeSpec
+    task: TaskSpec
+    rng: np.random.Generator
+    env: Env | None = None
+
+
+class Policy(ABC):
+    """A policy in this process. Its constructor takes the ``--policy.*`` options as keyword arguments."""
+
+    @abstractmethod
+    def spec(self) -> PolicySpec:
+        """What it needs and hands out; constant over its life."""
+
+    def new_session(self, episode: EpisodeSpec, task: TaskSpec, env: Env | None = None) -> Session:
+        """Begin an episode. ``env`` is given to ``needs_env`` policies only."""
+        return Session(episode, task, episode.rng("policy"), env)
+
+    @abstractmethod
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        """Action chunks (B, T, A) float for B sessions, T >= 1; of each chunk the first ``n_action_steps`` are played.
+
+        ``observations[i]`` belongs to ``sessions[i]`` and holds the keys of ``spec().observations``; with
+        ``n_obs_steps`` > 1 its arrays have a leading time axis.
+        """

@@ -1,0 +1,57 @@
+"""What is written down of one attempt at an episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class EndReason(str, Enum):
+    """Why an episode ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"  # the benchmark ended it without success
+    TIME_LIMIT = "time_limit"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where the wall time of an episode went, in seconds. ``wait`` is waiting for a policy server."""
+
+    reset: float = 0.0
+    simulate: float = 0.0
+    render: float = 0.0
+    infer: float = 0.0
+    wait: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """One attempt at one episode.
+
+    ``reward_sum`` and ``reward_max`` are float64 over the steps that were taken, the last included and nothing after
+    it; None for an error. ``looks`` counts the policy's calls, ``renders`` the images drawn. ``success`` is None for
+    an error: an error is neither success nor failure.
+    """
+
+    episode: int
+    attempt: int
+    worker: str
+    end: EndReason
+    success: bool | None
+    steps: int
+    reward_sum: float | None
+    reward_max: float | None
+    looks: int = 0
+    renders: int = 0
+    timings: Timings = field(default_factory=Timings)
+    video: str | None = None
+    error: str | None = None
+    started_at: float = 0.0
+    """Unix time, seconds."""
+
+    @property
+    def is_error(self) -> bool:
+        return self.end is EndReason.ERROR
