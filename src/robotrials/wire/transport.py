@@ -1,0 +1,66 @@
+"""Sockets between coordinator and workers: ZeroMQ, with the limits that keep a bad peer from hurting."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass
+
+import zmq
+
+from robotrials.wire.envelope import MAX_MESSAGE_BYTES, Message, encode
+
+_HIGH_WATER = 100_000
+"""Messages queued per peer before the sender blocks: far above one per worker in flight."""
+
+
+@dataclass(frozen=True)
+class PrivateEndpoint:
+    """A Unix socket in a directory that only this user can enter."""
+
+    directory: str
+    address: str
+
+    @classmethod
+    def create(cls) -> PrivateEndpoint:
+        # The system's temporary folder rather than the run's: socket paths end at 107 bytes, run directories do not.
+        directory = tempfile.mkdtemp(prefix="robotrials-")
+        return cls(directory, f"ipc://{os.path.join(directory, 'coordinator')}")
+
+    def remove(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def new_token() -> str:
+    """A secret that workers of one run share with its coordinator."""
+    return secrets.token_hex(16)
+
+
+def _guarded(socket: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
+    socket.setsockopt(zmq.SNDHWM, _HIGH_WATER)
+    socket.setsockopt(zmq.RCVHWM, _HIGH_WATER)
+    socket.setsockopt(zmq.LINGER, 0)
+    return socket
+
+
+def bind_router(context: zmq.Context[zmq.Socket[bytes]], address: str) -> zmq.Socket[bytes]:
+    """The coordinator's socket: each peer is addressed by the identity ZeroMQ gives it."""
+    socket = _guarded(context.socket(zmq.ROUTER))
+    # A second peer that claims a taken identity replaces the first: a worker that was restarted under its own name.
+    socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
+    socket.bind(address)
+    return socket
+
+
+def connect_dealer(context: zmq.Context[zmq.Socket[bytes]], address: str) -> zmq.Socket[bytes]:
+    """A worker's socket."""
+    socket = _guarded(context.socket(zmq.DEALER))
+    socket.connect(address)
+    return socket
+
+
+def send(socket: zmq.Socket[bytes], message: Message) -> None:
+    socket.send(encode(message))
