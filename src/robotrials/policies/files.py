@@ -1,0 +1,47 @@
+"""Where the files of a policy are, and what tells their contents apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robotrials.errors import ConfigError
+from robotrials.plan.options import nearest
+
+BUILTIN = "builtin:"
+_MODELS = Path(__file__).parent / "models"
+
+
+def locate(path: str) -> Path:
+    """The file or folder that ``--policy.path`` means; ``builtin:NAME`` is a model shipped with robotrials.
+
+    Raises:
+        ConfigError: no shipped model has that name.
+    """
+    if not path.startswith(BUILTIN):
+        return Path(path).expanduser()
+    shipped = {file.stem.replace("_", "-"): file for file in sorted(_MODELS.glob("*.onnx"))}
+    name = path.removeprefix(BUILTIN)
+    if name not in shipped:
+        known = ", ".join(BUILTIN + n for n in shipped)
+        raise ConfigError(f"--policy.path={path}: no such model{nearest(name, shipped)}; robotrials ships {known}")
+    return shipped[name]
+
+
+def digest(path: Path) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of a file, or of a folder's files with their relative names.
+
+    Raises:
+        ConfigError: nothing is there.
+    """
+    import hashlib
+
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file or folder")
+    total = hashlib.sha256()
+    for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+        if path.is_dir():
+            total.update(file.relative_to(path).as_posix().encode() + b"\0" + str(file.stat().st_size).encode() + b"\0")
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()[:16]

@@ -1,0 +1,48 @@
+"""``--policy.type=random``: uniform actions within the task's bounds, the floor that every policy should beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robotrials.benchmarks.base import Env, Observation
+from robotrials.errors import ConfigError, ContractError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import Policy, PolicySpec, Session
+
+
+class RandomPolicy(Policy):
+    """Draws from the episode's own generator, so an episode's actions are the same in every run and for every
+    ``n_action_steps``: a longer chunk draws the same numbers earlier."""
+
+    def __init__(self, n_action_steps: int = 1) -> None:
+        if n_action_steps < 1:
+            raise ConfigError(f"--policy.n_action_steps must be at least 1, got {n_action_steps}")
+        self._n_action_steps = n_action_steps
+
+    def spec(self) -> PolicySpec:
+        return PolicySpec("random", n_action_steps=self._n_action_steps)
+
+    def new_session(self, episode: EpisodeSpec, task: TaskSpec, env: Env | None = None) -> Session:
+        """Raises:
+        ContractError: the task's action bounds are not finite.
+        """
+        if not np.isfinite([*task.action.low, *task.action.high]).all():
+            raise ContractError(
+                f"policy random draws within the action bounds, which task {task.name} leaves open: "
+                f"low {list(task.action.low)}, high {list(task.action.high)}"
+            )
+        return super().new_session(episode, task, env)
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        """(B, n_action_steps, A) float32."""
+        return np.stack([self._draw(session) for session in sessions])
+
+    def _draw(self, session: Session) -> np.ndarray:
+        action = session.task.action
+        return session.rng.uniform(action.low, action.high, (self._n_action_steps, action.dim)).astype(np.float32)
+
+
+POLICY = RandomPolicy

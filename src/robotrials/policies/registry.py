@@ -1,0 +1,208 @@
+"""From ``--policy.*`` to a policy: what exists, which one is meant, and the check of its options.
+
+A kind of policy is one module of this package that ends with ``POLICY = ItsClass``; the module's name is its
+``--policy.type``. Packages elsewhere add theirs under the entry-point group ``robotrials.policies``, and anybody's
+class can be named by its import path (see ``custom``). Nothing is imported but the one module that is asked for.
+
+A module may also define ``validate(choice) -> None`` and ``revision(choice) -> str`` where the rules below do not fit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import typing
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import robotrials
+from robotrials.errors import ConfigError
+from robotrials.plan.config import PolicyChoice
+from robotrials.plan.options import coerce, nearest
+from robotrials.policies import custom, files
+from robotrials.policies.base import Policy
+
+ENTRY_POINTS = "robotrials.policies"
+_FOLDER = Path(__file__).parent
+
+
+def names() -> list[str]:
+    """The types that ``--policy.type`` knows by name, sorted; import paths come on top. Imports none of them."""
+    own = [path.stem for path in _FOLDER.glob("*.py") if _defines_policy(path)]
+    return sorted({*own, *_plugins()})
+
+
+def type_of(choice: PolicyChoice) -> str:
+    """The type that ``choice`` means: as given, or read off its path.
+
+    Raises:
+        ConfigError: neither type nor path is given, or the path does not show what it is.
+    """
+    if choice.type:
+        return choice.type
+    if not choice.path:
+        raise ConfigError(f"no policy: give --policy.type (one of {', '.join(names())}) or --policy.path")
+    path = files.locate(choice.path)
+    if path.suffix == ".onnx":
+        return "onnx"
+    if (path / "config.json").is_file() or (not path.exists() and _is_hub_id(choice.path)):
+        return "lerobot"
+    if not path.exists():
+        raise ConfigError(f"--policy.path={choice.path}: no such file or folder")
+    if path.is_dir():
+        raise ConfigError(f"--policy.path={choice.path} holds no config.json, so it is no LeRobot checkpoint")
+    raise ConfigError(
+        f"--policy.path={choice.path}: only .onnx files and LeRobot folders say by themselves what they are; "
+        "add --policy.type (replay plays a file of actions)"
+    )
+
+
+def policy_class(choice: PolicyChoice) -> type[Policy]:
+    """The class behind ``choice``; imports its module.
+
+    Raises:
+        ConfigError: an unknown type (with what exists), or an import path that leads to no policy.
+    """
+    name = type_of(choice)
+    if custom.is_import_path(name):
+        return custom.load(name)
+    module = _own_module(name)
+    found = module.POLICY if module else _plugins()[name].load()
+    return custom.require_policy(found, name)
+
+
+def make_policy(choice: PolicyChoice) -> Policy:
+    """Build the policy, its options read as the annotations of its constructor say.
+
+    Raises:
+        ConfigError: an unknown, missing or unreadable option; and what ``policy_class`` raises.
+    """
+    cls = policy_class(choice)
+    return cls(**_arguments(cls, choice, type_of(choice)))
+
+
+def validate(choice: PolicyChoice) -> None:
+    """Refuse what can be refused cheaply: unknown types, missing files, and (built-in types) wrong options.
+
+    Neither a model nor a user's module is imported, so this is safe in the coordinator.
+
+    Raises:
+        ConfigError: as ``make_policy`` would.
+    """
+    name = type_of(choice)
+    if custom.is_import_path(name):
+        custom.source(name)
+    else:
+        module = _own_module(name)
+        if module is not None:
+            _arguments(module.POLICY, choice, name)
+            if hasattr(module, "validate"):
+                module.validate(choice)
+                return
+    if choice.path and not files.locate(choice.path).exists():
+        raise ConfigError(f"--policy.path={choice.path}: no such file or folder")
+
+
+def revision(choice: PolicyChoice) -> str:
+    """What tells this policy from another of the same name, for the identity of a run; nothing is loaded.
+
+    ``builtin-<version>`` for the policies of this package, ``<distribution>-<version>`` for a plugin's,
+    ``source:<hash>`` for a user's module (that one file, not what it imports); where ``--policy.path`` is a file or
+    folder, ``sha256:<hash>`` of its contents follows. Hashes have 16 hexadecimal digits.
+    """
+    name = type_of(choice)
+    if custom.is_import_path(name):
+        code = "source:" + files.digest(custom.source(name))
+    else:
+        module = _own_module(name)
+        if module is not None and hasattr(module, "revision"):
+            return str(module.revision(choice))
+        code = f"builtin-{robotrials.__version__}" if module else _plugin_version(name)
+    return f"{code} sha256:{files.digest(files.locate(choice.path))}" if choice.path else code
+
+
+def _own_module(name: str) -> ModuleType | None:
+    """This package's module for ``name``; None when a plugin has it.
+
+    Raises:
+        ConfigError: nobody has it.
+    """
+    is_own = name.isidentifier() and find_spec(f"{__package__}.{name}") is not None
+    module = importlib.import_module(f"{__package__}.{name}") if is_own else None
+    if module is not None and hasattr(module, "POLICY"):
+        return module
+    if name in _plugins():
+        return None
+    if name == "lerobot":
+        raise ConfigError(f"LeRobot checkpoints are served by the module {__package__}.lerobot, which is not installed")
+    known = names()
+    raise ConfigError(
+        f"unknown --policy.type={name}{nearest(name, known)}; known: {', '.join(known)}, "
+        "or a class of yours as package.module:Class or path/to/file.py:Class"
+    )
+
+
+def _arguments(cls: type[Policy], choice: PolicyChoice, name: str) -> dict[str, Any]:
+    """Keyword arguments for ``cls`` from the options of ``choice``, checked against its constructor."""
+    parameters = {p.name: p for p in inspect.signature(cls).parameters.values()}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    named = {n: p for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    given = dict(choice.options)
+    if choice.path is not None:
+        given["path"] = choice.path
+    for option in given:
+        if option not in named and not takes_any:
+            takes = ", ".join(f"--policy.{n}" for n in named) or "none"
+            raise ConfigError(
+                f"policy {name} has no option --policy.{option}{nearest(option, named)}; its options: {takes}"
+            )
+    missing = [n for n, p in named.items() if p.default is p.empty and n not in given]
+    if missing:
+        raise ConfigError(f"policy {name} needs --policy.{missing[0]}")
+    hints = _hints(cls, named)
+    return {key: _read(value, hints.get(key, Any), f"--policy.{key}") for key, value in given.items()}
+
+
+def _hints(cls: type[Policy], parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """Evaluated annotations; those that name what is not importable at run time are left out."""
+    scope = vars(importlib.import_module(cls.__init__.__module__))
+    hints: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        if parameter.annotation is not parameter.empty:
+            one = SimpleNamespace(__annotations__={name: parameter.annotation})
+            try:
+                hints.update(typing.get_type_hints(one, scope))
+            except NameError:
+                continue
+    return hints
+
+
+def _read(value: Any, hint: Any, flag: str) -> Any:
+    try:
+        return coerce(value, hint, flag)
+    except TypeError:  # an annotation of a user's class for which there is no rule: handed over as it came
+        return value
+
+
+def _defines_policy(path: Path) -> bool:
+    return any(line.startswith("POLICY") for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def _plugins() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # costs more than the rest of this module, and is rarely needed
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _plugin_version(name: str) -> str:
+    distribution = _plugins()[name].dist
+    return f"{distribution.name}-{distribution.version}" if distribution else "unknown"
+
+
+def _is_hub_id(path: str) -> bool:
+    """``owner/name``, as the Hugging Face Hub calls its repositories."""
+    owner, _, rest = path.partition("/")
+    return bool(owner and rest) and "/" not in rest and not path.startswith((".", "~")) and not Path(path).suffix
