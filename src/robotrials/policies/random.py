@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation
-from robotrials.errors import ConfigError, ContractError
+from robotrials.errors import ContractError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.checks import at_least_one
 
 
 class RandomPolicy(Policy):
@@ -18,9 +19,7 @@ class RandomPolicy(Policy):
     ``n_action_steps``: a longer chunk draws the same numbers earlier."""
 
     def __init__(self, n_action_steps: int = 1) -> None:
-        if n_action_steps < 1:
-            raise ConfigError(f"--policy.n_action_steps must be at least 1, got {n_action_steps}")
-        self._n_action_steps = n_action_steps
+        self._n_action_steps = at_least_one("n_action_steps", n_action_steps)
 
     def spec(self) -> PolicySpec:
         return PolicySpec("random", n_action_steps=self._n_action_steps)

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.errors import ConfigError
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.checks import at_least_one
 
 
 class ZeroPolicy(Policy):
     """Zeros of the task's action size, ``n_action_steps`` at a time."""
 
     def __init__(self, n_action_steps: int = 1) -> None:
-        if n_action_steps < 1:
-            raise ConfigError(f"--policy.n_action_steps must be at least 1, got {n_action_steps}")
-        self._n_action_steps = n_action_steps
+        self._n_action_steps = at_least_one("n_action_steps", n_action_steps)
 
     def spec(self) -> PolicySpec:
         return PolicySpec("zero", n_action_steps=self._n_action_steps)
