@@ -1,0 +1,205 @@
+"""The flags of ``robotrials eval``: lerobot-eval's names, read strictly, into a ``RunConfig``.
+
+``--a.b=value`` and ``--a.b value`` are the same; a boolean may stand bare; dashes may replace underscores in a name.
+What is not known, given twice, or left over is refused with the nearest right name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robotrials.cli import lerobot_flags
+from robotrials.cli.config_file import SECTIONS, read_config_file
+from robotrials.errors import ConfigError
+from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
+from robotrials.plan.options import build, coerce, nearest
+
+TOP = {name: hint for name, hint in typing.get_type_hints(RunConfig).items() if name not in SECTIONS}
+EVAL = {f"eval.{name}": hint for name, hint in typing.get_type_hints(EvalSettings).items()}
+NAMED = ("policy.type", "policy.path", "env.type", "env.task")
+LINE_ONLY = {"config_path": Path, "dry_run": bool}
+"""Flags of the command line that a configuration file cannot hold."""
+
+KNOWN = (*NAMED, *EVAL, *TOP, *LINE_ONLY, *lerobot_flags.NAMES)
+BOOLEAN = {name for name, hint in {**TOP, **EVAL, **LINE_ONLY}.items() if hint is bool} | lerobot_flags.BOOLEAN
+TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
+_NUMBER = re.compile(r"-(\d|\.\d|inf)")
+
+
+@dataclass(frozen=True)
+class EvalCall:
+    """What one command line asks for. ``notes`` are lines to show: flags that were taken and change nothing."""
+
+    config: RunConfig
+    dry_run: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def parse_eval(argv: Sequence[str]) -> EvalCall:
+    """Read the words after ``robotrials eval``.
+
+    Raises:
+        ConfigError: an unknown, repeated, incomplete or ill-typed flag, a leftover word, a bad configuration file, or
+            no benchmark or policy named.
+    """
+    line: dict[str, Any] = dict(read_flags(argv))
+    dry_run = coerce(line.pop("dry_run", False), bool, "--dry_run")
+    values: dict[str, Any] = {}
+    if "config_path" in line:
+        path = Path(line.pop("config_path")).expanduser()
+        values = read_config_file(path)
+        check_names(values, path)
+        # Read on its own first, for messages that name the file instead of a flag nobody typed.
+        _config({name: value for name, value in values.items() if name not in lerobot_flags.NAMES}, f"{path}: ")
+    values.update(line)
+    notes = lerobot_flags.take(values)
+    config = _config(values, "--")
+    _require_both(config)
+    return EvalCall(config, dry_run, tuple(notes))
+
+
+def read_flags(argv: Sequence[str]) -> dict[str, str]:
+    """The flags as typed: dotted name (with underscores) to text; a bare flag that may stand bare is ``"true"``.
+
+    Raises:
+        ConfigError: a word that belongs to no flag, an unknown name, a flag without its value, a flag given twice.
+    """
+    flags: dict[str, str] = {}
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise ConfigError(_leftover(word))
+        written, equals, value = word[2:].partition("=")
+        name = written.replace("-", "_")
+        check_names([name])
+        if not equals:
+            value = _next_value(name, words)
+        elif value == "" and name in KNOWN:
+            raise ConfigError(f"--{name}= has no value")
+        if name in flags:
+            raise ConfigError(f"--{name} is given twice: {flags[name]!r} and {value!r}")
+        flags[name] = value
+    return flags
+
+
+def _next_value(name: str, words: list[str]) -> str:
+    """Take the value of ``--name`` from the front of ``words``, or say that it stands bare."""
+    following = words[0] if words else None
+    if name in BOOLEAN:
+        return words.pop(0) if following is not None and following.lower() in TRUTHS else "true"
+    if following is not None and (not following.startswith("-") or _NUMBER.match(following)):
+        return words.pop(0)
+    if name in KNOWN:
+        tip = f"; if the value is {following}, write --{name}={following}" if following else ""
+        raise ConfigError(f"--{name} needs a value: --{name}=VALUE{tip}")
+    return "true"
+
+
+def check_names(names: Iterable[str], file: Path | None = None) -> None:
+    """Refuse names that are no flag; ``file`` is where they stand, None for the command line.
+
+    ``policy.X`` and ``env.X`` pass whatever X is: the policy and the benchmark check their own options.
+    """
+    known = KNOWN if file is None else tuple(name for name in KNOWN if name not in LINE_ONLY)
+    dashes, where = ("--", "unknown flag") if file is None else ("", f"{file}: unknown name")
+    for name in names:
+        if not _is_flag(name, known):
+            hint = _nearest(name, known, dashes) or "; robotrials eval --help lists what exists"
+            raise ConfigError(f"{where} {dashes}{name}{hint}")
+
+
+def _is_flag(name: str, known: Sequence[str] = KNOWN) -> bool:
+    section, _, rest = name.partition(".")
+    return name in known or (section in ("policy", "env") and rest != "")
+
+
+def _nearest(name: str, known: Sequence[str], dashes: str) -> str:
+    """The right name for a wrong one: the same last word elsewhere (``--task``), a section alone, or the closest."""
+    leaf = name.rsplit(".", 1)[-1]
+    for same in ([flag for flag in known if flag.rsplit(".", 1)[-1] == leaf], [f"{leaf}.type"]):
+        if len(same) == 1 and same[0] in known:
+            return f" (did you mean {dashes}{same[0]}?)"
+    return nearest(dashes + name, [dashes + flag for flag in known])
+
+
+def _leftover(word: str) -> str:
+    """What to say of a word that is neither a flag nor a flag's value."""
+    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    if _is_flag(name):
+        hint = f" (did you mean --{word.lstrip('-')}?)"
+    else:
+        hint = _nearest(name, KNOWN, "--") if name else ""
+    return f"unexpected {word!r}: flags are written --name=value{hint}"
+
+
+def _config(values: Mapping[str, Any], prefix: str) -> RunConfig:
+    """A RunConfig from dotted names; ``prefix`` is how messages call them."""
+    sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    top: dict[str, Any] = {}
+    for name, value in values.items():
+        section, _, rest = name.partition(".")
+        if section in sections and rest:
+            sections[section][rest] = value
+        else:
+            top[name] = coerce(value, TOP[name], prefix + name)
+    policy, env = sections["policy"], sections["env"]
+    _check_rename_map(top.get("rename_map", {}), prefix)
+    return RunConfig(
+        policy=PolicyChoice(
+            type=coerce(policy.pop("type", None), str | None, f"{prefix}policy.type"),
+            path=coerce(policy.pop("path", None), str | None, f"{prefix}policy.path"),
+            options=policy,
+        ),
+        env=EnvChoice(type=coerce(env.pop("type", ""), str, f"{prefix}env.type"), options=env),
+        eval=build(EvalSettings, sections["eval"], f"{prefix}eval."),
+        **top,
+    )
+
+
+def _check_rename_map(names: Mapping[Any, Any], prefix: str) -> None:
+    for old, new in names.items():
+        if not isinstance(old, str) or not isinstance(new, str):
+            raise ConfigError(f"{prefix}rename_map must map names to names, got {old!r}: {new!r}")
+
+
+def _require_both(config: RunConfig) -> None:
+    """Refuse a run without benchmark or policy, suspecting a misspelt ``--env.type`` or ``--policy.type``."""
+    if not config.env.type:
+        misspelt = _misspelt("env", config.env.options)
+        raise ConfigError(misspelt or f"--env.type is missing: which benchmark? One of {_names('benchmarks')}")
+    if config.policy.type is None and config.policy.path is None:
+        misspelt = _misspelt("policy", config.policy.options)
+        raise ConfigError(
+            misspelt
+            or f"--policy.type or --policy.path is missing: which policy? Types: {_names('policies')}, module:Class"
+        )
+
+
+def _misspelt(section: str, options: Mapping[str, Any]) -> str:
+    known = [f"--{name}" for name in NAMED if name.startswith(section)]
+    for name in options:
+        hint = nearest(f"--{section}.{name}", known)
+        if hint and f"--{section}.{name}" not in known:
+            return f"unknown flag --{section}.{name}{hint}"
+    return ""
+
+
+def _names(kind: str) -> str:
+    if kind == "benchmarks":
+        from robotrials.benchmarks import registry
+    else:
+        from robotrials.policies import registry
+    return ", ".join(registry.names())
+
+
+def flag_fields() -> dict[str, dataclasses.Field[Any]]:
+    """Every flag that is a dataclass field, by dotted name: what the help page is made of."""
+    fields = {f"eval.{f.name}": f for f in dataclasses.fields(EvalSettings)}
+    return fields | {f.name: f for f in dataclasses.fields(RunConfig) if f.name in TOP}

@@ -1,0 +1,140 @@
+"""The help pages: made from the dataclasses the flags are read into, so that they cannot drift from them."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from robotrials.plan.config import EvalSettings, RunConfig
+
+WIDTH = 80
+_COLUMN = 25
+
+OVERVIEW = """\
+usage: robotrials VERB ...
+
+Evaluate robot policies on simulation benchmarks: exact, fast, crash-proof, with
+error bars.
+
+Verbs
+  eval      evaluate a policy on a benchmark; robotrials eval --help has the flags
+  resume    go on with a run that stopped: robotrials resume DIR
+
+  --help    this page, or the page of a verb
+  --version
+  --debug   show the traceback of an error
+
+Try
+  robotrials eval --policy.type=expert --env.type=metaworld \\
+      --env.task=reach-v3 --eval.n_episodes=10
+"""
+
+EXIT_STATUS = """\
+Exit status
+  0  complete: every episode of the plan has an outcome
+  1  configuration error: a flag, a file or an installation is not right
+  2  finished with errors, or partial (also after Ctrl-C or SIGTERM)
+"""
+
+RESUME = f"""\
+usage: robotrials resume DIR [--dry_run]
+
+Go on with the run in DIR, as it was configured there. Finished episodes are
+kept; episodes that ended in an error are tried again. On a finished run this
+only prints its table.
+
+  --dry_run   print the plan and what is left of it; start nothing
+
+{EXIT_STATUS}"""
+
+EXAMPLES = """\
+Examples
+  The scripted experts on two tasks, videos of every failure:
+    robotrials eval --policy.type=expert --env.type=metaworld \\
+        --env.task=reach-v3,drawer-open-v3 --eval.record=failures
+  A network of your own on a whole group, in a directory to come back to:
+    robotrials eval --policy.path=policy.onnx --env.type=metaworld \\
+        --env.task=easy --eval.n_episodes=20 --output_dir=runs/easy
+  A class of yours, settings from a file, one of them changed; first only look:
+    robotrials eval --config_path=run.yaml --policy.type=my_policy:MyPolicy \\
+        --eval.n_episodes=5 --dry_run
+"""
+
+INTRODUCTION = """\
+usage: robotrials eval --policy.type=NAME --env.type=NAME --env.task=TASKS ...
+
+Evaluate a policy. Every episode is written down when it ends: a run that stops
+goes on with `robotrials resume DIR`, or with the same command and --output_dir.
+Flags are written --name=value or --name value; the default is in [brackets].
+"""
+
+CONFIG_PATH = "YAML file with these names, nested or dotted; flags win over it"
+DRY_RUN = "print the plan (tasks, seeds, limits, workers); start nothing"
+
+_METAVARS = {"int": "N", "float": "X", "bool": "BOOL", "str": "NAME", "Path": "DIR", "Mapping": "JSON"}
+_WRITES = ("eval.record", "eval.record_fps", "output_dir", "job_name", "allow_mixed")
+_WHAT = ("eval.n_episodes", "seed", "rename_map")
+
+
+def eval_page() -> str:
+    """The page of ``robotrials eval --help``: at most 80 columns, ends with a newline."""
+    from robotrials.benchmarks import registry as benchmarks
+    from robotrials.policies import registry as policies
+
+    fields = flag_rows()
+    policy_types = ", ".join(policies.names()) + "; or a class of yours: module:Class"
+    what = [
+        ("--policy.type=NAME", policy_types),
+        ("--policy.path=PATH", "weights, checkpoint or file of actions"),
+        ("--policy.OPTION=VALUE", "an option of that policy; a wrong name lists them"),
+        ("--env.type=NAME", ", ".join(benchmarks.names())),
+        ("--env.task=TASKS", "tasks or groups of tasks, with commas; a wrong name lists them"),
+        ("--env.OPTION=VALUE", "an option of that benchmark; a wrong name lists them"),
+        *(fields.pop(name) for name in _WHAT),
+    ]
+    write = [fields.pop(name) for name in _WRITES]
+    run = [*fields.values(), ("--config_path=FILE", CONFIG_PATH), ("--dry_run", DRY_RUN)]
+    groups = [("What to evaluate", what), ("How to run", run), ("What to write", write)]
+    parts = [INTRODUCTION, *(_group(title, rows) for title, rows in groups), EXAMPLES, EXIT_STATUS]
+    return "\n".join(parts)
+
+
+def flag_rows() -> dict[str, tuple[str, str]]:
+    """For every flag that is a dataclass field, by dotted name: how it is written, and its help with the default."""
+    rows: dict[str, tuple[str, str]] = {}
+    for prefix, cls in (("eval.", EvalSettings), ("", RunConfig)):
+        for name, spec in cls.__dataclass_fields__.items():
+            if "help" in spec.metadata:
+                rows[prefix + name] = (f"--{prefix}{name}={_metavar(spec)}", spec.metadata["help"] + _default(spec))
+    return rows
+
+
+def _metavar(spec: Any) -> str:
+    if choices := spec.metadata.get("choices"):
+        return "|".join(map(str, choices))
+    kind = str(spec.type).split("[")[0].split("|")[0].strip()
+    return str(spec.metadata.get("metavar") or _METAVARS[kind])
+
+
+def _default(spec: Any) -> str:
+    value = spec.default
+    if isinstance(value, bool):
+        return f" [{str(value).lower()}]"
+    if isinstance(value, (int, float, str, Path)):
+        return f" [{value:g}]" if isinstance(value, float) else f" [{value}]"
+    return ""
+
+
+def _group(title: str, rows: list[tuple[str, str]]) -> str:
+    return "\n".join([title, *(_row(flag, text) for flag, text in rows), ""])
+
+
+def _row(flag: str, text: str) -> str:
+    """Flag left, help right; a flag too long for its column has its help on the next line."""
+    indent = " " * (_COLUMN + 2)
+    lines = textwrap.wrap(text, WIDTH - len(indent), break_on_hyphens=False, break_long_words=False)
+    head = f"  {flag}"
+    if len(flag) >= _COLUMN:
+        return "\n".join([head, *(indent + line for line in lines)])
+    return "\n".join([head.ljust(len(indent)) + lines[0], *(indent + line for line in lines[1:])])

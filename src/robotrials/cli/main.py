@@ -1,0 +1,63 @@
+"""``robotrials VERB ...``: finds the verb, and turns errors that are meant for people into one clean message."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+
+from robotrials import __version__
+from robotrials.cli import output
+from robotrials.errors import ConfigError, RobotrialsError
+
+VERBS = ("eval", "resume")
+"""Each is a module of this package with ``run(argv) -> int``, imported only when it is asked for."""
+
+COMPLETE, MISCONFIGURED, PARTIAL = 0, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (default: this process's) and return its exit status; see ``robotrials --help``."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    try:
+        return _dispatch([word for word in words if word != "--debug"])
+    except RobotrialsError as error:
+        if debug:
+            traceback.print_exc()
+        output.error(str(error))
+        return MISCONFIGURED
+    except KeyboardInterrupt:
+        output.error("interrupted before anything ran")
+        return PARTIAL
+    finally:
+        output.flush()
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("--help", "-h", "help"):
+        from robotrials.cli.help import OVERVIEW
+
+        output.text(OVERVIEW)
+        return COMPLETE if words else MISCONFIGURED
+    if words[0] == "--version":
+        output.text(f"robotrials {__version__}\n")
+        return COMPLETE
+    verb, rest = words[0], words[1:]
+    if verb not in VERBS:
+        raise ConfigError(_unknown(verb))
+    status: int = importlib.import_module(f"robotrials.cli.{verb}").run(rest)
+    return status
+
+
+def _unknown(verb: str) -> str:
+    from robotrials.plan.options import nearest
+
+    if verb.startswith("-"):
+        return f"{verb} comes before any verb; write: robotrials eval {verb} ..."
+    return f"unknown verb {verb!r}{nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

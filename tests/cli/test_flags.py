@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robotrials.cli.flags import BOOLEAN, KNOWN, parse_eval, read_flags
+from robotrials.errors import ConfigError
+from robotrials.plan.config import EvalSettings, RunConfig
+
+BOTH = ["--policy.type=expert", "--env.type=metaworld"]
+
+
+def parse(*words: str) -> RunConfig:
+    return parse_eval([*BOTH, *words]).config
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse_eval(list(words))
+    return str(caught.value)
+
+
+def test_defaults_are_those_of_the_dataclasses() -> None:
+    config = parse()
+    assert config.eval == EvalSettings()
+    assert (config.seed, config.output_dir, config.job_name, config.rename_map) == (1000, None, None, {})
+    assert (config.policy.type, config.policy.path, dict(config.policy.options)) == ("expert", None, {})
+    assert (config.env.type, dict(config.env.options)) == ("metaworld", {})
+
+
+def test_every_kind_of_flag_lands_in_its_place() -> None:
+    config = parse(
+        "--policy.path=weights.onnx",
+        "--policy.noise=0.1",
+        "--env.task=reach-v3,drawer-open-v3",
+        "--env.fps=10",
+        "--eval.n_episodes=4",
+        "--eval.step_timeout=2.5",
+        "--eval.record=first:10",
+        "--eval.exact=false",
+        "--seed=7",
+        "--output_dir=runs/a",
+        "--job_name=a b",
+        '--rename_map={"a": "b"}',
+        "--allow_mixed",
+    )
+    assert config.policy.path == "weights.onnx"
+    assert config.policy.options == {"noise": "0.1"}
+    assert config.env.options == {"task": "reach-v3,drawer-open-v3", "fps": "10"}
+    assert config.eval == EvalSettings(n_episodes=4, step_timeout=2.5, record="first:10", exact=False)
+    assert (config.seed, config.output_dir, config.job_name) == (7, Path("runs/a"), "a b")
+    assert config.rename_map == {"a": "b"}
+    assert config.allow_mixed is True
+
+
+@pytest.mark.parametrize("word", ["--eval.n-episodes=3", "--eval.n_episodes=3"])
+def test_dashes_stand_for_underscores_in_names(word: str) -> None:
+    assert parse(word).eval.n_episodes == 3
+
+
+def test_dashes_in_values_stay() -> None:
+    assert parse("--output-dir=my-run", "--policy.some-thing=a-b").policy.options == {"some_thing": "a-b"}
+    assert parse("--output-dir=my-run").output_dir == Path("my-run")
+
+
+@pytest.mark.parametrize(("value", "seed"), [("null", None), ("none", None), ("0", 0), ("-3", -3)])
+def test_seed_may_be_null_or_negative_and_may_follow_a_space(value: str, seed: int | None) -> None:
+    assert parse(f"--seed={value}").seed == seed
+    assert parse("--seed", value).seed == seed
+
+
+@pytest.mark.parametrize(("words", "exact"), [(["--eval.exact"], True), (["--eval.exact", "false"], False)])
+def test_a_boolean_may_stand_bare_or_take_a_value(words: list[str], exact: bool) -> None:
+    assert parse(*words).eval.exact is exact
+    assert parse(*words, "--seed=1").seed == 1
+
+
+def test_a_bare_boolean_does_not_swallow_the_next_word() -> None:
+    assert "unexpected 'reach'" in refusal(*BOTH, "--allow_mixed", "reach")
+
+
+def test_a_bare_option_of_a_policy_is_true_and_another_takes_the_next_word() -> None:
+    assert parse("--policy.use_amp", "--policy.device", "cuda:0").policy.options == {
+        "use_amp": "true",
+        "device": "cuda:0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "right"),
+    [
+        ("--eval.n_episode=3", "--eval.n_episodes"),
+        ("--eval.nepisodes=3", "--eval.n_episodes"),
+        ("--n_episodes=3", "--eval.n_episodes"),
+        ("--eval.batchsize=3", "--eval.batch_size"),
+        ("--sede=3", "--seed"),
+        ("--eval.seed=3", "--seed"),
+        ("--ouput_dir=x", "--output_dir"),
+        ("--task=reach-v3", "--env.task"),
+        ("--policy=expert", "--policy.type"),
+        ("--env=metaworld", "--env.type"),
+        ("--rename-mpa={}", "--rename_map"),
+        ("--dryrun", "--dry_run"),
+        ("--config=run.yaml", "--config_path"),
+        ("-seed=3", "--seed=3"),
+        ("seed=3", "--seed=3"),
+        ("policy.type=expert", "--policy.type=expert"),
+    ],
+)
+def test_a_misspelt_flag_is_refused_with_the_right_one(word: str, right: str) -> None:
+    message = refusal(*BOTH, word)
+    assert f"did you mean {right}?" in message
+    assert word.partition("=")[0].replace("-", "_").strip("_") in message.replace("-", "_")
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        (["--env.tpye=metaworld", "--policy.type=expert"], "unknown flag --env.tpye (did you mean --env.type?)"),
+        (["--env.type=metaworld", "--policy.pth=x"], "unknown flag --policy.pth (did you mean --policy.path?)"),
+    ],
+)
+def test_a_misspelt_type_is_recognised_though_options_are_open(words: list[str], right: str) -> None:
+    assert refusal(*words) == right
+
+
+def test_a_flag_like_no_other_points_to_the_help() -> None:
+    assert refusal("--zzzz=1") == "unknown flag --zzzz; robotrials eval --help lists what exists"
+
+
+def test_a_flag_given_twice_is_refused_also_when_spelt_differently() -> None:
+    assert refusal(*BOTH, "--seed=1", "--seed=2") == "--seed is given twice: '1' and '2'"
+    assert "--output_dir is given twice" in refusal(*BOTH, "--output_dir=a", "--output-dir", "b")
+    assert "--policy.x is given twice" in refusal(*BOTH, "--policy.x=1", "--policy.x=1")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["reach-v3"], "'reach-v3'"),
+        (["--seed=1", "2"], "'2'"),
+        (["--"], "'--'"),
+        (["-x"], "'-x'"),
+        (["--seed", "1", "2"], "'2'"),
+    ],
+)
+def test_a_leftover_word_is_refused_by_name(words: list[str], named: str) -> None:
+    assert f"unexpected {named}" in refusal(*BOTH, *words)
+
+
+@pytest.mark.parametrize("words", [["--seed"], ["--seed", "--allow_mixed"], ["--job_name", "-x"], ["--seed="]])
+def test_a_flag_without_its_value_is_refused(words: list[str]) -> None:
+    message = refusal(*BOTH, *words)
+    assert message.startswith(words[0])
+    assert "value" in message
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--eval.n_episodes=many", "--eval.n_episodes must be a whole number, got 'many'"),
+        ("--eval.n_episodes=2.5", "--eval.n_episodes must be a whole number, got '2.5'"),
+        ("--eval.exact=maybe", "--eval.exact must be true or false, got 'maybe'"),
+        ("--eval.step_timeout=soon", "--eval.step_timeout must be a number, got 'soon'"),
+        ("--eval.order=random", "--eval.order must be one of longest, shuffled; got 'random'"),
+        ("--seed=x", "--seed must be a whole number, got 'x'"),
+        ('--rename_map={"a": 1}', "--rename_map must map names to names, got 'a': 1"),
+        ("--rename_map=[1]", "--rename_map must be a map, got [1]"),
+        ("--dry_run=perhaps", "--dry_run must be true or false, got 'perhaps'"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_flag(word: str, message: str) -> None:
+    assert refusal(*BOTH, word) == message
+
+
+def test_a_broken_rename_map_says_what_json_looks_like() -> None:
+    assert '--rename_map must be JSON such as {"a": "b"}' in refusal(*BOTH, "--rename_map=a:b")
+
+
+def test_a_run_without_benchmark_or_policy_is_refused_with_what_exists() -> None:
+    assert "--env.type is missing" in refusal("--policy.type=expert")
+    assert "metaworld" in refusal("--policy.type=expert")
+    assert "--policy.type or --policy.path is missing" in refusal("--env.type=metaworld")
+    assert "expert" in refusal("--env.type=metaworld")
+
+
+def test_dry_run_is_no_part_of_the_configuration() -> None:
+    assert parse_eval([*BOTH, "--dry_run"]).dry_run is True
+    assert parse_eval([*BOTH, "--dry-run=false"]).dry_run is False
+    assert parse_eval([*BOTH, "--dry_run"]).config == parse()
+
+
+@pytest.mark.parametrize(
+    "word", ["--eval.use_async_envs=false", "--env.max_parallel_tasks=4", "--trust_remote_code=true"]
+)
+def test_flags_of_lerobot_eval_that_mean_nothing_are_taken_with_one_line(word: str) -> None:
+    call = parse_eval([*BOTH, word])
+    assert call.config == parse()
+    assert len(call.notes) == 1
+    assert call.notes[0].startswith(word.partition("=")[0] + " changes nothing: ")
+
+
+def test_a_dataset_of_the_rollouts_is_refused_instead_of_forgotten() -> None:
+    assert "--eval.recording=true" in refusal(*BOTH, "--eval.recording=true")
+    assert parse_eval([*BOTH, "--eval.recording=false", "--eval.recording_private=false"]).notes == ()
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,5}(_[a-z0-9]{1,4}){0,2}", fullmatch=True)
+VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@given(
+    st.dictionaries(st.tuples(st.sampled_from(["policy", "env"]), NAMES), VALUES, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_options_come_back_as_they_were_written(options: dict[tuple[str, str], str], random: object) -> None:
+    """However they are ordered, spelt with dashes or underscores, joined by = or a space."""
+    expected: dict[str, str] = {}
+    words: list[list[str]] = []
+    for (section, name), value in options.items():
+        full = f"{section}.{name}"
+        expected[full] = value
+        spelt = full.replace("_", "-") if random.random() < 0.5 else full  # type: ignore[attr-defined]
+        apart = not value.startswith("-") and full not in BOOLEAN and random.random() < 0.5  # type: ignore[attr-defined]
+        words.append([f"--{spelt}", value] if apart else [f"--{spelt}={value}"])
+    random.shuffle(words)  # type: ignore[attr-defined]
+    assert read_flags([word for pair in words for word in pair]) == expected
+
+
+@given(
+    n_episodes=st.integers(),
+    step_timeout=st.floats(allow_nan=False),
+    exact=st.booleans(),
+    seed=st.none() | st.integers(),
+    rename_map=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
+)
+def test_typed_flags_come_back_as_their_values(
+    n_episodes: int, step_timeout: float, exact: bool, seed: int | None, rename_map: dict[str, str]
+) -> None:
+    words = [
+        f"--eval.n_episodes={n_episodes}",
+        "--eval.step_timeout",
+        repr(step_timeout),
+        f"--eval.exact={str(exact).lower()}",
+        "--seed",
+        "null" if seed is None else str(seed),
+        f"--rename_map={json.dumps(rename_map)}",
+    ]
+    config = parse(*words)
+    assert (config.eval.n_episodes, config.eval.step_timeout, config.eval.exact) == (n_episodes, step_timeout, exact)
+    assert (config.seed, config.rename_map) == (seed, rename_map)
+
+
+@given(st.lists(st.text(max_size=12), max_size=4))
+def test_any_other_words_are_refused_or_read_but_never_crash(words: list[str]) -> None:
+    try:
+        flags = read_flags(words)
+    except ConfigError:
+        return
+    assert all(name in KNOWN or name.startswith(("policy.", "env.")) for name in flags)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from robotrials.benchmarks import registry as benchmarks
+from robotrials.cli.flags import EVAL, LINE_ONLY, NAMED, TOP, parse_eval
+from robotrials.cli.help import OVERVIEW, RESUME, WIDTH, eval_page, flag_rows
+from robotrials.cli.main import main
+from robotrials.policies import registry as policies
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return eval_page()
+
+
+def test_every_flag_stands_on_the_page_once_as_an_entry(page: str) -> None:
+    entries = re.findall(r"^  --([\w.]+)=?", page, re.MULTILINE)
+    expected = [*NAMED, "policy.OPTION", "env.OPTION", *EVAL, *TOP, *LINE_ONLY]
+    assert sorted(entries) == sorted(expected)
+
+
+def test_every_field_says_what_it_is_for_and_its_default() -> None:
+    rows = flag_rows()
+    assert set(rows) == {*EVAL, *TOP}
+    assert rows["eval.n_episodes"] == ("--eval.n_episodes=N", "episodes of every task [50]")
+    assert rows["eval.exact"][1].endswith("[true]")
+    assert rows["eval.order"][0] == "--eval.order=longest|shuffled"
+
+
+@pytest.mark.parametrize("text", [OVERVIEW, RESUME])
+def test_pages_fit_eighty_columns(text: str, page: str) -> None:
+    for line in [*text.splitlines(), *page.splitlines()]:
+        assert len(line) <= WIDTH, line
+
+
+def test_the_page_names_benchmarks_policies_and_exit_statuses(page: str) -> None:
+    flat = " ".join(page.split())
+    assert ", ".join(benchmarks.names()) in flat
+    assert ", ".join(policies.names()) in flat
+    assert re.search(r"^  0  complete.*^  1  configuration error.*^  2  ", page, re.MULTILINE | re.DOTALL)
+
+
+def test_the_worked_examples_parse(page: str, tmp_path: object) -> None:
+    examples = page[page.index("Examples") : page.index("Exit status")].replace("\\\n", " ")
+    lines = [line.strip() for line in examples.splitlines() if line.strip().startswith("robotrials eval")]
+    assert len(lines) == 3
+    for line in lines:
+        words = [w for w in shlex.split(line)[2:] if not w.startswith("--config_path")]
+        if len(words) < len(shlex.split(line)[2:]):
+            words.append("--env.type=metaworld")  # stands in that file
+        assert parse_eval(words).config.env.type == "metaworld"
+
+
+@pytest.mark.parametrize("words", [["eval", "--help"], ["eval", "--sede=1", "-h"]])
+def test_help_wins_over_any_mistake(words: list[str], page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out == page
+
+
+def test_resume_has_a_page_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", "--help"]) == 0
+    assert capsys.readouterr().out == RESUME
