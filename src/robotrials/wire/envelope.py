@@ -1,4 +1,4 @@
-"""The envelope of every message: one msgpack map ``{"v": version, "t": kind, ...fields}``, checked before it is used."""
+"""The envelope of every message: one msgpack map ``{"v": version, "t": kind, ...fields}``, checked before use."""
 
 from __future__ import annotations
 

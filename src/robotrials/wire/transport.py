@@ -49,8 +49,6 @@ def _guarded(socket: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
 def bind_router(context: zmq.Context[zmq.Socket[bytes]], address: str) -> zmq.Socket[bytes]:
     """The coordinator's socket: each peer is addressed by the identity ZeroMQ gives it."""
     socket = _guarded(context.socket(zmq.ROUTER))
-    # A second peer that claims a taken identity replaces the first: a worker that was restarted under its own name.
-    socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
     socket.bind(address)
     return socket
 

@@ -1,0 +1,357 @@
+"""The coordinator: hands out leases, writes records down, watches over workers. One thread, one loop.
+
+A record is committed to the ledger before its worker gets the next lease, and all records that arrived together are
+committed together.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import zmq
+
+from robotrials.errors import ConfigError, ContractError, WireError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.plan import Plan
+from robotrials.results.ledger import Ledger
+from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.running.fit import check_fit
+from robotrials.running.launchers.base import Launcher, WorkerExit
+from robotrials.running.messages import (
+    WORKER_TALK,
+    Beat,
+    Done,
+    Hello,
+    Job,
+    Lease,
+    PolicyNeeds,
+    Ready,
+    Refused,
+    Stop,
+)
+from robotrials.running.observer import Observer
+from robotrials.running.queue import EpisodeQueue, LeasedEpisode
+from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+from robotrials.running.tally import Tally
+from robotrials.wire.envelope import Message, encode
+
+_TICK_S = 0.1
+_PROGRESS_EVERY_S = 0.25
+_DRAIN_LIMIT = 2000
+"""Messages taken before the ledger commits and answers go out."""
+_MAX_START_FAILURES = 3
+_STANDSTILL_S = 5.0
+"""A loop that took longer than this between two ticks was itself suspended."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How leases are given: who may record, how long a step may take, how many workers."""
+
+    n_workers: int
+    step_timeout: float
+    record_mode: Callable[[EpisodeSpec], str]
+    video_path: Callable[[EpisodeSpec], str]
+
+
+class Coordinator:
+    """Runs the episodes of one queue to the end, or until ``request_stop``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        queue: EpisodeQueue,
+        ledger: Ledger,
+        tally: Tally,
+        job: Job,
+        terms: Terms,
+        launcher: Launcher,
+        router: zmq.Socket[bytes],
+        token: str,
+        observer: Observer,
+        on_policy: Callable[[PolicyNeeds], None] = lambda needs: None,
+    ) -> None:
+        self._plan = plan
+        self._queue = queue
+        self._ledger = ledger
+        self._tally = tally
+        self._job = job
+        self._terms = terms
+        self._launcher = launcher
+        self._router = router
+        self._token = token
+        self._observer = observer
+        self._on_policy = on_policy
+        self._roster = Roster(terms.step_timeout)
+        self._policy: PolicyNeeds | None = None
+        self._commit: list[tuple[EpisodeRecord, bool]] = []
+        self._free: list[WorkerEntry] = []
+        self._start_failures = 0
+        self._stop_reason: str | None = None
+        self._handlers: dict[type[Message], Callable[[WorkerEntry, Message], None]] = {
+            Ready: self._on_ready,
+            Refused: self._on_refused,
+            Done: self._on_done,
+        }
+
+    def request_stop(self, reason: str) -> None:
+        """Make ``run`` return soon; safe to call from a signal handler."""
+        self._stop_reason = reason
+
+    def run(self) -> None:
+        """Until every episode is settled or a stop was requested; no worker is left alive either way.
+
+        Raises:
+            ConfigError: workers cannot start, or the policy refused its options.
+            ContractError: policy and benchmark do not fit.
+            LedgerError: a record could not be written.
+        """
+        graceful = False
+        try:
+            for slot in range(self._terms.n_workers):
+                self._start_worker(slot)
+            try:
+                self._loop()
+            except (ConfigError, ContractError):
+                self._flush()  # what was learnt before the run was given up is kept
+                raise
+            graceful = self._stop_reason is None
+        finally:
+            self._end(graceful)
+
+    # The loop -----------------------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        next_tick = next_progress = time.monotonic()
+        pending_exits: list[WorkerExit] = []
+        while not self._queue.is_finished and self._stop_reason is None:
+            if self._router.poll(int(_TICK_S * 1000)):
+                self._drain()
+            self._settle()
+            now = time.monotonic()
+            if now >= next_tick:
+                if now - next_tick > _STANDSTILL_S:
+                    self._roster.forgive()
+                # Exits are judged one tick after they were seen: what the worker said last is read first.
+                for gone in pending_exits:
+                    self._on_exit(gone)
+                pending_exits = self._launcher.exits()
+                self._kill_hung()
+                self._settle()
+                next_tick = now + _TICK_S
+            if now >= next_progress:
+                self._show_progress()
+                next_progress = now + _PROGRESS_EVERY_S
+
+    def _drain(self) -> None:
+        for _ in range(_DRAIN_LIMIT):
+            try:
+                identity, data = self._router.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            except ValueError:
+                continue  # not two frames: no peer of ours
+            try:
+                self._receive(identity, WORKER_TALK.decode(data))
+            except WireError as error:
+                self._observer.on_message(f"ignored a message that is none: {error}")
+
+    def _settle(self) -> None:
+        """Commit what came in, then give the free workers their next lease."""
+        self._flush()
+        free, self._free = self._free, []
+        for entry in free:
+            self._assign(entry)
+
+    def _flush(self) -> None:
+        if not self._commit:
+            return
+        records, self._commit = self._commit, []
+        accepted = set(self._ledger.record(records))
+        for record, final in records:
+            if final and record.episode in accepted:
+                self._tally.add(record)
+
+    # Messages -----------------------------------------------------------------------------------------------------
+
+    def _receive(self, identity: bytes, message: Message) -> None:
+        if isinstance(message, Beat):
+            if hmac.compare_digest(message.token, self._token):
+                self._roster.beat(message)
+            return
+        if isinstance(message, Hello):
+            self._on_hello(identity, message)
+            return
+        entry = self._roster.by_identity(identity)
+        handler = self._handlers.get(type(message))
+        if entry is None or handler is None:
+            raise WireError(f"{message.kind} from a peer that is no worker of this run")
+        handler(entry, message)
+
+    def _on_hello(self, identity: bytes, hello: Hello) -> None:
+        if not hmac.compare_digest(hello.token, self._token):
+            raise WireError("a worker without this run's token")
+        entry = self._roster.greet(hello.worker, identity)
+        if entry is None:
+            self._router.send_multipart([identity, encode(Stop("this run expects no worker of that name"))])
+            return
+        self._roster.enter(entry, WorkerState.LOADING)
+        self._send(entry, self._job)
+
+    def _on_ready(self, entry: WorkerEntry, message: Message) -> None:
+        assert isinstance(message, Ready)
+        needs = message.policy
+        if self._policy is None:
+            check_fit(needs.name, needs.observations, needs.action_dim, self._plan.tasks, self._job.rename_map)
+            self._policy = needs
+            self._on_policy(needs)
+        self._start_failures = 0
+        entry.was_ready = True
+        self._become_free(entry)
+
+    def _on_refused(self, entry: WorkerEntry, message: Message) -> None:
+        assert isinstance(message, Refused)
+        if message.expected:
+            raise ConfigError(message.reason)
+        entry.killed_because = f"could not make the policy: {message.reason}"
+        self._end_worker(entry, entry.killed_because)
+
+    def _on_done(self, entry: WorkerEntry, message: Message) -> None:
+        assert isinstance(message, Done)
+        leased = self._queue.held(message.lease, entry.name)
+        if leased is None:
+            # The lease was taken back and its episode is somebody else's now: the record is not used.
+            self._become_free(entry)
+            return
+        record = message.record
+        if (record.episode, record.attempt) != (leased.episode.id, leased.attempt):
+            self._end_worker(entry, f"answered lease {leased.lease} with a record of another episode")
+            return
+        if record.is_error:
+            self._fail(leased, record, message.retryable, message.at_start)
+        else:
+            self._queue.finish(leased, record.timings.total)
+            self._commit.append((record, True))
+        self._become_free(entry)
+
+    # Episodes that err --------------------------------------------------------------------------------------------
+
+    def _fail(self, leased: LeasedEpisode, record: EpisodeRecord, retryable: bool, at_start: bool) -> None:
+        name, reason = leased.episode.name, (record.error or "").split("\n", 1)[0]
+        if self._queue.fail(leased, retryable):
+            self._commit.append((record, False))
+            self._wake_idle()
+            self._observer.on_message(f"{name}: attempt {leased.attempt} erred, trying again: {reason}")
+            return
+        self._commit.append((record, True))
+        self._observer.on_message(f"{name}: error after {leased.attempt} attempts: {reason}")
+        misfit = not retryable and at_start
+        if misfit and self._tally.finished == 0 and not self._has_outcome_to_commit():
+            raise ContractError(reason)
+        if misfit or self._queue.is_hopeless(leased.episode):
+            self._abandon(leased.episode, reason)
+
+    def _has_outcome_to_commit(self) -> bool:
+        return any(not record.is_error for record, _ in self._commit)
+
+    def _abandon(self, episode: EpisodeSpec, reason: str) -> None:
+        """Record the rest of a task that only errs as error, without spending hours on it."""
+        dropped = self._queue.abandon_task(episode)
+        if not dropped:
+            return
+        self._observer.on_message(
+            f"{episode.suite}/{episode.task}: only errors so far; its other {len(dropped)} episodes are not run"
+        )
+        for spec in dropped:
+            text = f"not run, since every episode of {episode.task} before it erred: {reason}"
+            self._commit.append((_error_record(spec, 0, "", text), True))
+
+    # Workers ------------------------------------------------------------------------------------------------------
+
+    def _start_worker(self, slot: int) -> None:
+        self._launcher.start(self._roster.enlist(slot).name)
+
+    def _become_free(self, entry: WorkerEntry) -> None:
+        if entry.state is WorkerState.ENDING:
+            return
+        self._roster.enter(entry, WorkerState.IDLE)
+        self._free.append(entry)
+
+    def _assign(self, entry: WorkerEntry) -> None:
+        if entry.state is not WorkerState.IDLE:
+            return
+        leased = self._queue.lease(entry.name)
+        if leased is None:
+            return  # stays idle: an episode in flight elsewhere may come back
+        self._tally.leased()
+        self._roster.enter(entry, WorkerState.BUSY)
+        episode = leased.episode
+        mode = self._terms.record_mode(episode)
+        self._send(entry, Lease(leased.lease, episode, leased.attempt, mode, self._terms.video_path(episode)))
+
+    def _wake_idle(self) -> None:
+        """Episodes came back: workers that had nothing to do may take them."""
+        self._free.extend(entry for entry in self._roster if entry.state is WorkerState.IDLE)
+
+    def _send(self, entry: WorkerEntry, message: Message) -> None:
+        if entry.identity is not None:
+            self._router.send_multipart([entry.identity, encode(message)])
+
+    def _end_worker(self, entry: WorkerEntry, reason: str) -> None:
+        entry.killed_because = reason
+        self._roster.enter(entry, WorkerState.ENDING)
+        self._launcher.kill(entry.name)
+
+    def _kill_hung(self) -> None:
+        for entry, reason in self._roster.hung():
+            self._end_worker(entry, reason)
+
+    def _on_exit(self, gone: WorkerExit) -> None:
+        """A worker died: its leases err, and its slot gets a new one while there is work."""
+        entry = self._roster.remove(gone.name)
+        if entry is None:
+            return
+        reason = entry.killed_because or f"worker {gone.name} was lost ({gone.how})"
+        for leased in self._queue.leases_of(gone.name):
+            text = f"{reason}, in phase {entry.phase} near step {entry.step}; log: {gone.log}"
+            record = _error_record(leased.episode, leased.attempt, gone.name, text, entry.step)
+            self._fail(leased, record, retryable=True, at_start=False)
+        self._queue.forget_worker(gone.name)
+        if not entry.was_ready:
+            self._start_failures += 1
+            if self._start_failures >= _MAX_START_FAILURES:
+                raise ConfigError(f"workers cannot start: {reason}. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
+        if self._queue.n_pending:
+            self._start_worker(entry.slot)
+
+    def _end(self, graceful: bool) -> None:
+        """Tell all workers to stop; after an interruption there is nothing to wait for."""
+        for entry in self._roster:
+            if graceful:
+                self._send(entry, Stop("the run is complete"))
+            else:
+                self._launcher.kill(entry.name)
+        self._launcher.close(grace_s=10.0 if graceful else 0.0)
+        if graceful:
+            self._show_progress()
+
+    def _show_progress(self) -> None:
+        self._observer.on_progress(self._tally.snapshot(self._queue.n_leased, len(self._roster)))
+
+
+def _error_record(episode: EpisodeSpec, attempt: int, worker: str, text: str, steps: int = 0) -> EpisodeRecord:
+    return EpisodeRecord(
+        episode=episode.id,
+        attempt=attempt,
+        worker=worker,
+        end=EndReason.ERROR,
+        success=None,
+        steps=steps,
+        reward_sum=None,
+        reward_max=None,
+        error=text,
+        started_at=time.time(),
+    )

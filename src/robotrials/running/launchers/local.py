@@ -1,0 +1,103 @@
+"""Workers as child processes on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from robotrials.errors import ConfigError
+from robotrials.running.launchers.base import WorkerExit
+
+_TAIL_BYTES = 2000
+
+
+class LocalLauncher:
+    """Starts ``python -m robotrials.running.worker`` in a session of its own, its output in ``log_dir/<name>.log``."""
+
+    def __init__(self, address: str, log_dir: Path, environment: Mapping[str, str], python: str | None = None) -> None:
+        self._address = address
+        self._log_dir = log_dir
+        self._environment = dict(environment)
+        self._python = python or sys.executable
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str) -> None:
+        command = [
+            self._python,
+            "-m",
+            "robotrials.running.worker",
+            f"--connect={self._address}",
+            f"--name={name}",
+            f"--parent={os.getpid()}",
+        ]
+        with open(self._log_path(name), "ab") as log:
+            try:
+                # A session of its own: Ctrl-C in the terminal reaches the coordinator, which decides what workers do.
+                self._processes[name] = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ConfigError(f"cannot start a worker with {self._python}: {error}") from None
+
+    def exits(self) -> list[WorkerExit]:
+        ended = [(name, process) for name, process in self._processes.items() if process.poll() is not None]
+        exits = []
+        for name, process in ended:
+            del self._processes[name]
+            _end_group(process)
+            path = self._log_path(name)
+            exits.append(WorkerExit(name, _how(process.returncode), str(path), _tail(path)))
+        return exits
+
+    def kill(self, name: str) -> None:
+        process = self._processes.get(name)
+        if process is not None:
+            _end_group(process)
+
+    def close(self, grace_s: float) -> None:
+        deadline = time.monotonic() + grace_s
+        while time.monotonic() < deadline and any(p.poll() is None for p in self._processes.values()):
+            time.sleep(0.01)
+        for process in self._processes.values():
+            _end_group(process)
+            process.wait()
+        self._processes.clear()
+
+    def _log_path(self, name: str) -> Path:
+        return self._log_dir / f"{name}.log"
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL for the worker and whatever a simulator started in its session. SIGKILL also ends a stopped process."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+def _tail(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,190 @@
+"""Which worker gets which episode: pending episodes, leases, retries. Pure bookkeeping: no clock, no I/O.
+
+A worker stays with the task it has loaded while that has episodes; then it takes the task with the most work left per
+worker, so that long tasks start early and tasks are shared out before they are split.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.plan import Plan
+
+TaskKey = tuple[str, str]
+
+FAIL_FAST_AFTER = 3
+"""So many episodes of a task given up while none has finished: the rest is recorded as error without being run."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedEpisode:
+    """One episode in one worker's hands; ``attempt`` counts from 1."""
+
+    lease: int
+    episode: EpisodeSpec
+    attempt: int
+    worker: str
+
+
+@dataclass
+class _TaskState:
+    pending: deque[EpisodeSpec] = field(default_factory=deque)
+    step_limit: int = 1
+    workers: int = 0
+    finished: int = 0
+    given_up: int = 0
+    seconds: float = 0.0
+
+    def work_left(self) -> float:
+        """In expected seconds where episodes have been timed, else in steps scaled to be comparable."""
+        each = self.seconds / self.finished if self.finished else self.step_limit * 1e-3
+        return len(self.pending) * each
+
+
+class EpisodeQueue:
+    """The episodes of ``plan`` that are not in ``done``, handed out as leases.
+
+    Every episode is at any time in exactly one place: pending, leased, or settled.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        done: Iterable[int] = (),
+        attempts: Mapping[int, int] | None = None,
+        max_attempts: int = 3,
+        order: str = "longest",
+    ) -> None:
+        self._max_attempts = max_attempts
+        self._shuffled = random.Random(len(plan)) if order == "shuffled" else None
+        # Attempts of earlier runs number the new ones; they do not use up this run's tries.
+        self._attempts: dict[int, int] = dict(attempts or {})
+        self._tries: dict[int, int] = {}
+        self._tasks: dict[TaskKey, _TaskState] = {}
+        self._leases: dict[int, LeasedEpisode] = {}
+        self._task_of_worker: dict[str, TaskKey] = {}
+        self._next_lease = 1
+        settled = set(done)
+        for episode in plan:
+            state = self._tasks.setdefault((episode.suite, episode.task), _TaskState(step_limit=episode.max_steps))
+            if episode.id in settled:
+                state.finished += 1
+            else:
+                state.pending.append(episode)
+        for state in self._tasks.values():
+            state.seconds = state.finished * state.step_limit * 1e-3
+        self._n_pending = len(plan) - len(settled)
+
+    @property
+    def n_pending(self) -> int:
+        return self._n_pending
+
+    @property
+    def n_leased(self) -> int:
+        return len(self._leases)
+
+    @property
+    def is_finished(self) -> bool:
+        return not self._n_pending and not self._leases
+
+    def lease(self, worker: str) -> LeasedEpisode | None:
+        """The next episode for ``worker``, or None when nothing is pending."""
+        key = self._choose(worker)
+        if key is None:
+            return None
+        state = self._tasks[key]
+        if self._shuffled is not None:
+            state.pending.rotate(self._shuffled.randrange(len(state.pending)))
+        episode = state.pending.popleft()
+        self._n_pending -= 1
+        self._move(worker, key)
+        attempt = self._attempts.get(episode.id, 0) + 1
+        self._attempts[episode.id] = attempt
+        self._tries[episode.id] = self._tries.get(episode.id, 0) + 1
+        leased = LeasedEpisode(self._next_lease, episode, attempt, worker)
+        self._leases[leased.lease] = leased
+        self._next_lease += 1
+        return leased
+
+    def held(self, lease: int, worker: str) -> LeasedEpisode | None:
+        """The lease if ``worker`` still holds it: a late reply to a lease that was taken back gets None."""
+        leased = self._leases.get(lease)
+        return leased if leased is not None and leased.worker == worker else None
+
+    def leases_of(self, worker: str) -> list[LeasedEpisode]:
+        return [leased for leased in self._leases.values() if leased.worker == worker]
+
+    def finish(self, leased: LeasedEpisode, seconds: float) -> None:
+        """The episode was run to its end, which took ``seconds``."""
+        del self._leases[leased.lease]
+        self._tries.pop(leased.episode.id, None)
+        self._attempts.pop(leased.episode.id, None)
+        state = self._tasks[(leased.episode.suite, leased.episode.task)]
+        state.finished += 1
+        state.seconds += seconds
+
+    def fail(self, leased: LeasedEpisode, retryable: bool) -> bool:
+        """The attempt erred. True: it is pending again. False: the episode is given up, its error is final."""
+        del self._leases[leased.lease]
+        state = self._tasks[(leased.episode.suite, leased.episode.task)]
+        if retryable and self._tries[leased.episode.id] < self._max_attempts:
+            # At the front: what fails is known early, and a straggler does not begin when all else is done.
+            state.pending.appendleft(leased.episode)
+            self._n_pending += 1
+            return True
+        state.given_up += 1
+        return False
+
+    def put_back(self, leased: LeasedEpisode) -> None:
+        """The lease ended through no fault of the episode (a run that stops): pending again, not counted as a try."""
+        del self._leases[leased.lease]
+        self._tries[leased.episode.id] -= 1
+        self._attempts[leased.episode.id] -= 1
+        self._tasks[(leased.episode.suite, leased.episode.task)].pending.appendleft(leased.episode)
+        self._n_pending += 1
+
+    def is_hopeless(self, episode: EpisodeSpec) -> bool:
+        """Whether the task of ``episode`` has only erred, often enough not to go on."""
+        state = self._tasks[(episode.suite, episode.task)]
+        return state.finished == 0 and state.given_up >= FAIL_FAST_AFTER
+
+    def abandon_task(self, episode: EpisodeSpec) -> list[EpisodeSpec]:
+        """Take all pending episodes of the task of ``episode`` out of the queue: they will not be run."""
+        state = self._tasks[(episode.suite, episode.task)]
+        dropped = list(state.pending)
+        state.pending.clear()
+        self._n_pending -= len(dropped)
+        return dropped
+
+    def forget_worker(self, worker: str) -> None:
+        """The worker is gone: whatever task it had loaded is no longer taken care of."""
+        key = self._task_of_worker.pop(worker, None)
+        if key is not None:
+            self._tasks[key].workers -= 1
+
+    def _move(self, worker: str, key: TaskKey) -> None:
+        if self._task_of_worker.get(worker) != key:
+            self.forget_worker(worker)
+            self._task_of_worker[worker] = key
+            self._tasks[key].workers += 1
+
+    def _choose(self, worker: str) -> TaskKey | None:
+        if not self._n_pending:
+            return None
+        if self._shuffled is not None:
+            open_tasks = [key for key, state in self._tasks.items() if state.pending]
+            return self._shuffled.choice(open_tasks)
+        own = self._task_of_worker.get(worker)
+        if own is not None and self._tasks[own].pending:
+            return own
+        best, most = None, -1.0
+        for key, state in self._tasks.items():
+            if state.pending:
+                share = state.work_left() / (state.workers + 1)
+                if share > most:
+                    best, most = key, share
+        return best

@@ -1,0 +1,230 @@
+"""One episode, from reset to record: the inner loop of everything.
+
+The chunk is played here, beside the simulator. Cameras are rendered when the policy looks or the video needs a frame,
+and at no other step; physics does not depend on it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotrials.benchmarks.base import Env, Observation
+from robotrials.errors import ContractError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import Policy, PolicySpec
+from robotrials.results.record import EndReason, EpisodeRecord, Timings
+from robotrials.results.video import EpisodeVideo
+from robotrials.running.fit import env_key_of
+
+
+@dataclass
+class Pulse:
+    """Where an episode is: written by the stepping thread, read by the one that sends heartbeats."""
+
+    lease: int = 0
+    count: int = 0
+    phase: str = "start"
+    step: int = 0
+
+    def enter(self, phase: str) -> None:
+        self.phase = phase
+        self.count += 1
+
+
+class Eyes:
+    """What the policy sees: the keys it reads, under the names it knows, over its last ``n_obs_steps`` steps."""
+
+    def __init__(self, spec: PolicySpec, task: TaskSpec, rename_map: Mapping[str, str]) -> None:
+        self._instruction = task.instruction
+        self._keys = {env_key_of(key, rename_map): key for key in spec.observations}
+        self.cameras = tuple(key for key in task.images if key in self._keys)
+        self._window: deque[Observation] = deque(maxlen=spec.n_obs_steps)
+        self.renders = 0
+        self.seen_at = -1
+        self._seen: Observation = {}
+
+    def look(self, env: Env, step: int) -> None:
+        """Take in the scene as it is at ``step``; the first one fills the whole window, as LeRobot does."""
+        if not self._keys:
+            return
+        raw = env.observe(self.cameras)
+        raw.setdefault("task", self._instruction)
+        for key in self._keys:
+            if key not in raw:
+                raise ContractError(f"the policy reads {key}, but the benchmark's observation holds {', '.join(raw)}")
+        self.seen_at, self._seen = step, raw
+        self.renders += len(self.cameras)
+        observation = {name: raw[key] for key, name in self._keys.items()}
+        self._window.append(observation)
+        while len(self._window) < (self._window.maxlen or 1):
+            self._window.append(observation)
+
+    def frame(self, key: str | None, step: int) -> np.ndarray | None:
+        """The image ``key`` if it was drawn at this very step."""
+        if key is None or step != self.seen_at or key not in self.cameras:
+            return None
+        frame = self._seen[key]
+        return frame if isinstance(frame, np.ndarray) else None
+
+    def observation(self) -> Observation:
+        """The newest observation, or for n_obs_steps > 1 all of the window on a leading axis, oldest first."""
+        if not self._keys:
+            return {}
+        if self._window.maxlen == 1:
+            return self._window[-1]
+        stacked: Observation = {}
+        for key, newest in self._window[-1].items():
+            if isinstance(newest, str):
+                stacked[key] = newest
+            else:
+                stacked[key] = np.stack([np.asarray(past[key]) for past in self._window])
+        return stacked
+
+
+class Rollout:
+    """Plays episodes of one task in one environment with one policy."""
+
+    def __init__(self, env: Env, policy: Policy, task: TaskSpec, rename_map: Mapping[str, str], pulse: Pulse) -> None:
+        self._env = env
+        self._policy = policy
+        self._spec = policy.spec()
+        self._task = task
+        self._rename_map = rename_map
+        self._pulse = pulse
+
+    def run(self, episode: EpisodeSpec, attempt: int, worker: str, video: EpisodeVideo | None) -> EpisodeRecord:
+        """Play ``episode`` to its end. The video is fed, neither finished nor discarded.
+
+        Raises:
+            ContractError: policy and benchmark do not fit (shape, NaN, no success signal).
+        """
+        clock = time.perf_counter
+        env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
+        started_at, began = time.time(), clock()
+        eyes = Eyes(spec, task, self._rename_map)
+        _seed_global_generators(episode)
+        pulse.step = 0
+        pulse.enter("reset")
+        env.reset(episode)
+        session = policy.new_session(episode, task, env if spec.needs_env else None)
+        mark = clock()
+        reset_s, simulate_s, render_s, infer_s = mark - began, 0.0, 0.0, 0.0
+
+        step, looks, video_renders = 0, 0, 0
+        reward_sum, reward_max, success = 0.0, -float("inf"), False
+        end: EndReason | None = None
+        eyes.look(env, 0)
+        while end is None:
+            before = clock()
+            render_s += before - mark
+            pulse.enter("infer")
+            chunk = self._chunk(policy.act([session], [eyes.observation()]), looks)
+            looks += 1
+            pulse.enter("simulate")
+            mark = clock()
+            infer_s += mark - before
+            last = len(chunk) - 1
+            for position, action in enumerate(chunk):
+                if video is not None and video.wants(step):
+                    mark, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
+                    render_s += spent
+                reward, terminated, truncated, step_success = env.step(action)
+                now = clock()
+                simulate_s += now - mark
+                mark = now
+                step += 1
+                pulse.count += 1
+                pulse.step = step
+                if step_success is None:
+                    raise ContractError(
+                        f"{task.name} returned no success signal at step {step}; "
+                        "a missing signal is not a failure: the benchmark's adapter must read it from the simulator"
+                    )
+                reward_sum += reward
+                reward_max = max(reward_max, reward)
+                success = success or step_success
+                if terminated:
+                    end = EndReason.SUCCESS if success else EndReason.FAILURE
+                elif truncated or step >= episode.max_steps:
+                    end = EndReason.SUCCESS if success else EndReason.TIME_LIMIT
+                if end is not None:
+                    break
+                if last - position < spec.n_obs_steps:
+                    # The last steps before the policy acts again are the ones it wants to have seen.
+                    pulse.phase = "render"
+                    eyes.look(env, step)
+                    now = clock()
+                    render_s += now - mark
+                    mark = now
+                    pulse.phase = "simulate"
+        if video is not None:
+            _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
+            render_s += spent
+        return EpisodeRecord(
+            episode=episode.id,
+            attempt=attempt,
+            worker=worker,
+            end=end,
+            success=success,
+            steps=step,
+            reward_sum=reward_sum,
+            reward_max=reward_max,
+            looks=looks,
+            renders=eyes.renders + video_renders,
+            timings=Timings(
+                reset=reset_s,
+                simulate=simulate_s,
+                render=render_s,
+                infer=infer_s,
+                total=clock() - began,
+            ),
+            started_at=started_at,
+        )
+
+    def _film(self, video: EpisodeVideo, eyes: Eyes, step: int, mark: float, renders: int) -> tuple[float, int, float]:
+        """Give the video this step's picture, drawn anew only if the policy has not just seen it."""
+        frame = eyes.frame(self._task.record_key, step)
+        if frame is None:
+            self._pulse.phase = "render"
+            frame = self._env.render()
+            renders += 1
+            self._pulse.phase = "simulate"
+        video.add(step, frame)
+        now = time.perf_counter()
+        return now, renders, now - mark
+
+    def _chunk(self, actions: np.ndarray, looks: int) -> np.ndarray:
+        """The (T, A) actions to play of a (1, T', A) answer, checked."""
+        spec, task = self._spec, self._task
+        actions = np.asarray(actions)
+        if actions.ndim != 3 or actions.shape[0] != 1 or actions.shape[2] != task.action.dim:
+            raise ContractError(
+                f"policy {spec.name} returned actions of shape {actions.shape} for one episode of {task.name}; "
+                f"right is (1, T, {task.action.dim}) with T >= {spec.n_action_steps}"
+            )
+        if actions.shape[1] < spec.n_action_steps:
+            raise ContractError(
+                f"policy {spec.name} returned a chunk of {actions.shape[1]} actions, "
+                f"but says that {spec.n_action_steps} of each chunk are played"
+            )
+        chunk: np.ndarray = actions[0, : spec.n_action_steps]
+        if chunk.dtype.kind not in "fiu" or not np.isfinite(chunk).all():
+            raise ContractError(
+                f"policy {spec.name} returned an action that is not finite numbers at its call {looks + 1} for "
+                f"{task.name}: {chunk[:3].tolist()}"
+            )
+        return chunk
+
+
+def _seed_global_generators(episode: EpisodeSpec) -> None:
+    """Simulators and policies that draw from Python's or NumPy's global generator see the same numbers every time."""
+    word = int(episode.rng("global").integers(2**32))
+    random.seed(word)
+    np.random.seed(word)

@@ -1,0 +1,121 @@
+"""The workers of a run as the coordinator sees them, and the watchdog that finds the one that hangs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from robotrials.running.messages import Beat
+
+
+class WorkerState(Enum):
+    """What the coordinator may send a worker next."""
+
+    STARTING = "starting"  # process started, no Hello yet
+    LOADING = "loading"  # has the job, no Ready yet
+    IDLE = "idle"  # waits for a lease
+    BUSY = "busy"  # holds a lease
+    ENDING = "ending"  # told to stop, or killed
+
+
+@dataclass
+class WorkerEntry:
+    name: str
+    slot: int
+    state: WorkerState = WorkerState.STARTING
+    identity: bytes | None = None
+    count: int = -1
+    phase: str = "start"
+    step: int = 0
+    moved_at: float = field(default_factory=time.monotonic)
+    was_ready: bool = False
+    killed_because: str | None = None
+
+    def moved(self, now: float) -> None:
+        self.moved_at = now
+
+
+class Roster:
+    """All workers that are or should be alive, at most one per slot."""
+
+    START_LIMIT_S = 600.0
+    """Importing a simulator from a cold network disk is slow; longer than this is a hang."""
+
+    def __init__(self, step_timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._step_timeout = step_timeout
+        self._clock = clock
+        self._by_name: dict[str, WorkerEntry] = {}
+        self._by_identity: dict[bytes, WorkerEntry] = {}
+        self._generations: dict[int, int] = {}
+
+    def __iter__(self) -> Iterator[WorkerEntry]:
+        return iter(list(self._by_name.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def enlist(self, slot: int) -> WorkerEntry:
+        """A new worker for ``slot``: w3, and w3.2 when that has died."""
+        generation = self._generations.get(slot, 0) + 1
+        self._generations[slot] = generation
+        name = f"w{slot}" if generation == 1 else f"w{slot}.{generation}"
+        entry = WorkerEntry(name, slot, moved_at=self._clock())
+        self._by_name[name] = entry
+        return entry
+
+    def greet(self, name: str, identity: bytes) -> WorkerEntry | None:
+        """The worker ``name`` has said hello from ``identity``; None if nobody of that name is expected."""
+        entry = self._by_name.get(name)
+        if entry is None or entry.state is not WorkerState.STARTING:
+            return None
+        entry.identity = identity
+        self._by_identity[identity] = entry
+        return entry
+
+    def by_identity(self, identity: bytes) -> WorkerEntry | None:
+        return self._by_identity.get(identity)
+
+    def by_name(self, name: str) -> WorkerEntry | None:
+        return self._by_name.get(name)
+
+    def remove(self, name: str) -> WorkerEntry | None:
+        entry = self._by_name.pop(name, None)
+        if entry is not None and entry.identity is not None:
+            self._by_identity.pop(entry.identity, None)
+        return entry
+
+    def enter(self, entry: WorkerEntry, state: WorkerState) -> None:
+        entry.state = state
+        entry.moved(self._clock())
+
+    def beat(self, beat: Beat) -> None:
+        """Take note of a heartbeat: only a count that grew is a sign of life."""
+        entry = self._by_name.get(beat.worker)
+        if entry is not None and beat.count != entry.count:
+            entry.count, entry.phase, entry.step = beat.count, beat.phase, beat.step
+            entry.moved(self._clock())
+
+    def forgive(self) -> None:
+        """The coordinator itself stood still (a suspended laptop, SIGSTOP): nobody is to blame for the silence."""
+        now = self._clock()
+        for entry in self._by_name.values():
+            entry.moved(now)
+
+    def hung(self) -> list[tuple[WorkerEntry, str]]:
+        """Workers whose count has stood still for too long, each with the reason."""
+        now, found = self._clock(), []
+        for entry in self._by_name.values():
+            still = now - entry.moved_at
+            if entry.state is WorkerState.BUSY and still > self._step_timeout:
+                found.append(
+                    (
+                        entry,
+                        f"hung: no progress for {still:.0f} s in phase {entry.phase} at step {entry.step} "
+                        f"(--eval.step_timeout={self._step_timeout:g})",
+                    )
+                )
+            elif entry.state in (WorkerState.STARTING, WorkerState.LOADING) and still > self.START_LIMIT_S:
+                found.append((entry, f"did not start within {self.START_LIMIT_S:.0f} s"))
+        return found

@@ -1,0 +1,248 @@
+"""The worker process: one simulator at a time, one episode after the other.
+
+Started as ``python -m robotrials.running.worker --connect ADDRESS --name NAME``; the run's token comes in the
+environment variable ROBOTRIALS_TOKEN. It imports the benchmark's simulator and the policy's module, and little else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import logging
+import os
+import signal
+import socket as host_info
+import sys
+import threading
+import time
+import traceback
+from dataclasses import replace
+from typing import cast
+
+import zmq
+
+from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.registry import make_benchmark
+from robotrials.errors import RobotrialsError, WireError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import Policy
+from robotrials.policies.registry import make_policy
+from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.results.video import EpisodeVideo
+from robotrials.running.messages import (
+    WORKER_TALK,
+    Beat,
+    Done,
+    Hello,
+    Job,
+    Lease,
+    PolicyNeeds,
+    Ready,
+    Refused,
+    Stop,
+)
+from robotrials.running.rollout import Pulse, Rollout
+from robotrials.wire.envelope import Message
+from robotrials.wire.transport import connect_dealer, send
+
+log = logging.getLogger(__name__)
+
+TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
+_MAX_TRACEBACK = 8000
+"""Characters of an error's traceback that go into the ledger; the log has all of it."""
+
+
+class Worker:
+    """One worker's life: greet, load, play leases until told to stop."""
+
+    def __init__(self, address: str, name: str, token: str) -> None:
+        self._name = name
+        self._token = token
+        self._address = address
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._socket = connect_dealer(self._context, address)
+        self._pulse = Pulse()
+        self._task: TaskSpec | None = None
+        self._env: Env | None = None
+
+    def run(self) -> None:
+        """Until the coordinator says stop."""
+        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), self._token))
+        first = self._receive()
+        if isinstance(first, Stop):
+            return
+        job = cast(Job, _expect(first, Job))
+        threading.Thread(target=self._send_beats, args=(job.beat_every,), daemon=True).start()
+        try:
+            benchmark, policy = make_benchmark(job.env), make_policy(job.policy)
+            spec = policy.spec()
+        except RobotrialsError as error:
+            send(self._socket, Refused(self._name, str(error), expected=True))
+            self._await_stop()
+            return
+        except Exception as error:  # noqa: BLE001  a user's constructor may raise anything; the coordinator reports it
+            log.error("the policy or benchmark could not be made\n%s", traceback.format_exc())
+            send(self._socket, Refused(self._name, _one_line(error), expected=False))
+            self._await_stop()
+            return
+        needs = PolicyNeeds(spec.name, spec.observations, spec.action_dim, spec.n_action_steps, spec.n_obs_steps)
+        send(self._socket, Ready(self._name, needs))
+        tasks = {task.key: task for task in job.tasks}
+        while True:
+            message = self._receive()
+            if isinstance(message, Stop):
+                log.info("stop: %s", message.reason)
+                self._close_env()
+                return
+            send(self._socket, self._play(cast(Lease, _expect(message, Lease)), job, benchmark, policy, tasks))
+
+    def _play(
+        self,
+        lease: Lease,
+        job: Job,
+        benchmark: Benchmark,
+        policy: Policy,
+        tasks: dict[tuple[str, str], TaskSpec],
+    ) -> Done:
+        """One episode, whatever happens in it."""
+        episode, pulse = lease.episode, self._pulse
+        pulse.lease, pulse.step = lease.lease, 0
+        began, started_at = time.perf_counter(), time.time()
+        video: EpisodeVideo | None = None
+        try:
+            task = tasks[(episode.suite, episode.task)]
+            env = self._env_for(benchmark, task)
+            if lease.record != "no":
+                path = os.path.join(job.run_dir, lease.video)
+                video = EpisodeVideo(path, task.control_hz, job.record_fps)
+            rollout = Rollout(env, policy, task, job.rename_map, pulse)
+            record = rollout.run(episode, lease.attempt, self._name, video)
+            if video is not None:
+                pulse.enter("video")
+                record = _keep_video(record, video, lease)
+        except Exception as error:  # noqa: BLE001  whatever a simulator or policy raises becomes this episode's record
+            log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
+            if video is not None:
+                video.discard()
+            self._close_env()
+            record = self._error_record(error, episode, lease.attempt, started_at)
+            retryable = not isinstance(error, RobotrialsError)
+            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1)
+        finally:
+            pulse.lease = 0
+        log.info("%s", _line_about(record, episode, time.perf_counter() - began))
+        return Done(lease.lease, record, retryable=True, at_start=False)
+
+    def _env_for(self, benchmark: Benchmark, task: TaskSpec) -> Env:
+        """The environment of ``task``: the one that stands if it is that task's, else a new one after closing it."""
+        if self._env is None or self._task is not task:
+            self._close_env()
+            self._pulse.enter("build")
+            began = time.perf_counter()
+            self._env, self._task = benchmark.make(task), task
+            log.info("built %s in %.2f s", task.name, time.perf_counter() - began)
+        return self._env
+
+    def _close_env(self) -> None:
+        env, self._env, self._task = self._env, None, None
+        if env is None:
+            return
+        try:
+            env.close()
+        except Exception:  # noqa: BLE001  a scene that cannot even be closed must not take the worker with it
+            log.error("closing the environment failed\n%s", traceback.format_exc())
+
+    def _error_record(self, error: Exception, episode: EpisodeSpec, attempt: int, started_at: float) -> EpisodeRecord:
+        text = f"{_one_line(error)}\n{traceback.format_exc()[-_MAX_TRACEBACK:]}"
+        return EpisodeRecord(
+            episode=episode.id,
+            attempt=attempt,
+            worker=self._name,
+            end=EndReason.ERROR,
+            success=None,
+            steps=self._pulse.step,
+            reward_sum=None,
+            reward_max=None,
+            error=text,
+            started_at=started_at,
+        )
+
+    def _send_beats(self, every: float) -> None:
+        """From its own thread and socket: ZeroMQ sockets belong to one thread."""
+        socket = connect_dealer(self._context, self._address)
+        pulse, parent = self._pulse, os.getppid()
+        while True:
+            time.sleep(every)
+            if os.getppid() != parent:
+                os._exit(3)  # The coordinator died and this process was adopted: nobody waits for the result.
+            beat = Beat(self._name, self._token, pulse.lease, pulse.count, pulse.phase, pulse.step)
+            send(socket, beat)
+
+    def _receive(self) -> Message:
+        return WORKER_TALK.decode(self._socket.recv())
+
+    def _await_stop(self) -> None:
+        """Let the coordinator read the refusal before this process is gone."""
+        if self._socket.poll(10_000):
+            self._receive()
+
+
+def _expect(message: Message, kind: type[Message]) -> Message:
+    if not isinstance(message, kind):
+        raise WireError(f"expected {kind.kind}, got {message.kind}")
+    return message
+
+
+def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> EpisodeRecord:
+    if lease.record == "on_failure" and record.success:
+        video.discard()
+        return record
+    video.finish()
+    return replace(record, video=lease.video)
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip()
+    if isinstance(error, RobotrialsError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _line_about(record: EpisodeRecord, episode: EpisodeSpec, wall: float) -> str:
+    steps, looks, times = max(record.steps, 1), max(record.looks, 1), record.timings
+    return (
+        f"{episode.name} seed {episode.seed}: {record.end.value}, {record.steps} steps, {record.looks} policy calls, "
+        f"{1e3 * times.simulate / steps:.2f} ms a step, {1e3 * times.infer / looks:.2f} ms a call, "
+        f"reset {times.reset:.2f} s, render {times.render:.2f} s, {wall:.2f} s in all"
+    )
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when the coordinator dies, so that no kill leaves workers behind."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m robotrials.running.worker")
+    parser.add_argument("--connect", required=True, help="the coordinator's address")
+    parser.add_argument("--name", required=True, help="this worker's name")
+    parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
+    arguments = parser.parse_args()
+    if arguments.parent:
+        _die_with_parent()
+        if os.getppid() != arguments.parent:
+            os._exit(3)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle.
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    Worker(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, "")).run()
+    sys.stderr.flush()
+    # Environments are closed; what the interpreter would tear down now is only libraries' globals, whose order of
+    # destruction is where EGL and OSMesa print their tracebacks.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
