@@ -7,7 +7,7 @@ at module level may import the simulator: tasks are listed in the coordinator, w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -97,6 +97,11 @@ class Benchmark(ABC):
 
     def __init__(self, config: Any) -> None:
         self.config = config
+
+    @classmethod
+    def conflict(cls, versions: Mapping[str, str]) -> str | None:
+        """Why these versions of ``packages`` are known not to work together, and the command that mends it."""
+        return None
 
     @abstractmethod
     def tasks(self) -> list[TaskSpec]:
