@@ -37,11 +37,12 @@ class _TaskState:
     workers: int = 0
     finished: int = 0
     given_up: int = 0
+    timed: int = 0
     seconds: float = 0.0
 
-    def work_left(self) -> float:
-        """In expected seconds where episodes have been timed, else in steps scaled to be comparable."""
-        each = self.seconds / self.finished if self.finished else self.step_limit * 1e-3
+    def work_left(self, seconds_per_step: float) -> float:
+        """Expected seconds; ``seconds_per_step`` (of the step limit) stands in until an episode has been timed."""
+        each = self.seconds / self.timed if self.timed else self.step_limit * seconds_per_step
         return len(self.pending) * each
 
 
@@ -75,8 +76,6 @@ class EpisodeQueue:
                 state.finished += 1
             else:
                 state.pending.append(episode)
-        for state in self._tasks.values():
-            state.seconds = state.finished * state.step_limit * 1e-3
         self._n_pending = len(plan) - len(settled)
 
     @property
@@ -125,6 +124,7 @@ class EpisodeQueue:
         self._attempts.pop(leased.episode.id, None)
         state = self._tasks[(leased.episode.suite, leased.episode.task)]
         state.finished += 1
+        state.timed += 1
         state.seconds += seconds
 
     def fail(self, leased: LeasedEpisode, retryable: bool) -> bool:
@@ -181,10 +181,12 @@ class EpisodeQueue:
         own = self._task_of_worker.get(worker)
         if own is not None and self._tasks[own].pending:
             return own
+        timed_limits = sum(state.timed * state.step_limit for state in self._tasks.values())
+        pace = sum(state.seconds for state in self._tasks.values()) / timed_limits if timed_limits else 1e-3
         best, most = None, -1.0
         for key, state in self._tasks.items():
             if state.pending:
-                share = state.work_left() / (state.workers + 1)
+                share = state.work_left(pace) / (state.workers + 1)
                 if share > most:
                     best, most = key, share
         return best

@@ -1,0 +1,154 @@
+"""What ``run.json`` says of a run: its identity (all that could change an outcome), its configuration, its machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from robotrials import __version__
+from robotrials.benchmarks.base import Benchmark
+from robotrials.errors import ConfigError
+from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
+from robotrials.plan.options import build
+from robotrials.plan.plan import Plan
+from robotrials.running.threads import available_cores
+
+FORMAT = 1
+"""Version of run.json."""
+
+
+def run_identity(
+    config: RunConfig, benchmark: Benchmark, packages: Mapping[str, str], plan: Plan, policy_revision: str
+) -> dict[str, Any]:
+    """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights."""
+    options = dataclasses.asdict(benchmark.config)
+    options.pop("task", None)  # the plan holds the tasks themselves
+    return {
+        "robotrials": __version__,
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "plan": plan.hash(),
+        "benchmark": {"name": benchmark.name, "options": _jsonable(options), "packages": dict(packages)},
+        "policy": {
+            "type": config.policy.type or "",
+            "revision": policy_revision,
+            "options": {key: str(value) for key, value in sorted(config.policy.options.items())},
+        },
+        "rename_map": dict(config.rename_map),
+        "exact": config.eval.exact,
+    }
+
+
+def describe_run(config: RunConfig, identity: Mapping[str, Any], identity_hash: str, plan: Plan) -> dict[str, Any]:
+    """The content of a new run.json. ``policy`` is filled in when the first worker has loaded it."""
+    return {
+        "format": FORMAT,
+        "identity": dict(identity),
+        "identity_hash": identity_hash,
+        "config": config_to_json(config),
+        "plan": {
+            "hash": identity["plan"],
+            "n_episodes": len(plan),
+            "tasks": [
+                {"suite": t.suite, "task": t.name, "instruction": t.instruction, "max_steps": t.max_steps}
+                for t in plan.tasks
+            ],
+        },
+        "machine": _machine(),
+        "policy": None,
+        "mixed": [],
+        "sessions": [],
+    }
+
+
+def config_to_json(config: RunConfig) -> dict[str, Any]:
+    return {
+        "policy": _jsonable(dataclasses.asdict(config.policy)),
+        "env": _jsonable(dataclasses.asdict(config.env)),
+        "eval": dataclasses.asdict(config.eval),
+        "seed": config.seed,
+        "output_dir": str(config.output_dir),
+        "job_name": config.job_name,
+        "rename_map": dict(config.rename_map),
+        "allow_mixed": config.allow_mixed,
+    }
+
+
+def config_from_json(data: Mapping[str, Any], where: Path) -> RunConfig:
+    """The configuration that run.json holds; ``where`` is the run directory, wherever it has been moved to.
+
+    Raises:
+        ConfigError: it is not of this version's shape.
+    """
+    try:
+        return RunConfig(
+            policy=PolicyChoice(**data["policy"]),
+            env=EnvChoice(**data["env"]),
+            eval=build(EvalSettings, data["eval"], "run.json: eval."),
+            seed=data["seed"],
+            output_dir=where,
+            job_name=data["job_name"],
+            rename_map=data["rename_map"],
+            allow_mixed=bool(data["allow_mixed"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise ConfigError(f"{where / 'run.json'} is not a configuration of robotrials {__version__}: {error}") from None
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": available_cores(),
+        "python": platform.python_version(),
+        "gpu_driver": _read_first_line("/proc/driver/nvidia/version"),
+        "git": _git_revision(),
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def _git_revision() -> str | None:
+    """The commit of the working directory: the user's own code, when it lies in a repository."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=40"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _read_first_line(path: str) -> str | None:
+    try:
+        with open(path) as file:
+            return file.readline().strip()
+    except OSError:
+        return None
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,154 @@
+"""Every episode is handed out, once at a time, with affinity and retries."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robotrials.plan.plan import Plan, build_plan
+from robotrials.running.queue import FAIL_FAST_AFTER, EpisodeQueue
+from tests.toy import Toy, ToyConfig
+
+
+def plan_of(tasks: str, n: int) -> Plan:
+    return build_plan(Toy(ToyConfig(task=tasks)).tasks(), n, 1000)
+
+
+def test_worker_stays_with_its_task_while_it_has_episodes() -> None:
+    queue = EpisodeQueue(plan_of("a,b", 5))
+    tasks = []
+    for _ in range(10):
+        leased = queue.lease("w0")
+        assert leased is not None
+        tasks.append(leased.episode.task)
+        queue.finish(leased, 1.0)
+    assert tasks == ["a"] * 5 + ["b"] * 5
+    assert queue.is_finished
+
+
+def test_workers_share_out_tasks_before_they_split_one() -> None:
+    queue = EpisodeQueue(plan_of("a,b,c", 4))
+    leases = [queue.lease(f"w{i}") for i in range(4)]
+    tasks = [leased.episode.task for leased in leases if leased]
+    assert sorted(tasks[:3]) == ["a", "b", "c"]
+    assert len(tasks) == 4
+
+
+def test_task_that_takes_longest_is_taken_first_by_a_free_worker() -> None:
+    queue = EpisodeQueue(plan_of("a,b,c", 6))
+    leases = {worker: queue.lease(worker) for worker in ("w0", "w1", "w2")}
+    for leased in leases.values():
+        assert leased is not None
+        queue.finish(leased, {"a": 1.0, "b": 50.0, "c": 2.0}[leased.episode.task])
+    newcomer = queue.lease("w3")
+    assert newcomer is not None
+    assert newcomer.episode.task == "b"
+
+
+def test_task_not_yet_timed_is_taken_for_as_slow_as_the_others() -> None:
+    queue = EpisodeQueue(plan_of("a,b", 6))
+    leased = queue.lease("w0")
+    assert leased is not None
+    queue.finish(leased, 100.0)
+    newcomer = queue.lease("w1")
+    assert newcomer is not None
+    assert newcomer.episode.task == "b"
+
+
+def test_done_episodes_are_not_handed_out_again() -> None:
+    queue = EpisodeQueue(plan_of("a", 6), done=[0, 2, 4])
+    handed = []
+    while leased := queue.lease("w0"):
+        handed.append(leased.episode.id)
+        queue.finish(leased, 1.0)
+    assert handed == [1, 3, 5]
+
+
+def test_failed_episode_is_tried_again_until_its_tries_are_used_up() -> None:
+    queue = EpisodeQueue(plan_of("a", 1), max_attempts=3)
+    for attempt in (1, 2, 3):
+        leased = queue.lease("w0")
+        assert leased is not None
+        assert leased.attempt == attempt
+        assert queue.fail(leased, retryable=True) is (attempt < 3)
+    assert queue.is_finished
+
+
+def test_attempts_of_an_earlier_run_number_the_new_ones_but_use_up_no_tries() -> None:
+    queue = EpisodeQueue(plan_of("a", 1), attempts={0: 7}, max_attempts=2)
+    leased = queue.lease("w0")
+    assert leased is not None
+    assert leased.attempt == 8
+    assert queue.fail(leased, retryable=True) is True
+
+
+def test_error_that_cannot_be_mended_is_not_tried_again() -> None:
+    queue = EpisodeQueue(plan_of("a", 1))
+    leased = queue.lease("w0")
+    assert leased is not None
+    assert queue.fail(leased, retryable=False) is False
+    assert queue.is_finished
+
+
+def test_late_reply_to_a_lease_taken_back_is_not_held() -> None:
+    queue = EpisodeQueue(plan_of("a", 1))
+    first = queue.lease("w0")
+    assert first is not None
+    queue.fail(first, retryable=True)
+    second = queue.lease("w1")
+    assert second is not None
+    assert queue.held(first.lease, "w0") is None
+    assert queue.held(second.lease, "w0") is None
+    assert queue.held(second.lease, "w1") is second
+
+
+def test_task_that_only_errs_is_hopeless_and_can_be_abandoned() -> None:
+    queue = EpisodeQueue(plan_of("a,b", 10), max_attempts=1)
+    for _ in range(FAIL_FAST_AFTER):
+        leased = queue.lease("w0")
+        assert leased is not None
+        assert leased.episode.task == "a"
+        assert not queue.is_hopeless(leased.episode)
+        queue.fail(leased, retryable=True)
+    assert queue.is_hopeless(leased.episode)
+    assert len(queue.abandon_task(leased.episode)) == 10 - FAIL_FAST_AFTER
+    assert queue.n_pending == 10
+
+
+def test_task_with_one_finished_episode_is_never_hopeless() -> None:
+    queue = EpisodeQueue(plan_of("a", 10), max_attempts=1)
+    leased = queue.lease("w0")
+    assert leased is not None
+    queue.finish(leased, 1.0)
+    for _ in range(8):
+        leased = queue.lease("w0")
+        assert leased is not None
+        queue.fail(leased, retryable=True)
+    assert not queue.is_hopeless(leased.episode)
+
+
+@pytest.mark.parametrize("order", ["longest", "shuffled"])
+@given(seed=st.integers(0, 10_000))
+def test_whatever_fails_every_episode_is_settled_exactly_once(order: str, seed: int) -> None:
+    plan = plan_of("a,b,c", 4)
+    queue = EpisodeQueue(plan, max_attempts=2, order=order)
+    rng, settled, held = random.Random(seed), [], []
+    while not queue.is_finished:
+        worker = f"w{rng.randrange(4)}"
+        leased = queue.lease(worker)
+        if leased is not None:
+            held.append(leased)
+        if held and (leased is None or rng.random() < 0.6):
+            ended = held.pop(rng.randrange(len(held)))
+            if rng.random() < 0.3:
+                if not queue.fail(ended, retryable=rng.random() < 0.8):
+                    settled.append(ended.episode.id)
+            else:
+                queue.finish(ended, rng.random())
+                settled.append(ended.episode.id)
+        if rng.random() < 0.1:
+            queue.forget_worker(worker)
+    assert sorted(settled) == [episode.id for episode in plan]

@@ -1,0 +1,123 @@
+"""The inner loop: what is played, seen, filmed and counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robotrials.errors import ContractError
+from robotrials.plan.plan import build_plan
+from robotrials.policies.base import Policy
+from robotrials.results.record import EndReason
+from robotrials.results.video import EpisodeVideo
+from robotrials.running.rollout import Pulse, Rollout
+from tests import toy
+
+BENCHMARK = toy.Toy(toy.ToyConfig(task="a"))
+TASK = BENCHMARK.tasks()[0]
+PLAN = build_plan([TASK], 8, 1000)
+
+
+def play(policy: Policy, index: int = 0, env: toy.ToyEnv | None = None, video: EpisodeVideo | None = None):
+    env = env or toy.ToyEnv(toy.ToyConfig())
+    return Rollout(env, policy, TASK, {}, Pulse()).run(PLAN.episodes[index], 1, "w0", video)
+
+
+def outcome(record):
+    return (record.end, record.success, record.steps, record.reward_sum, record.reward_max)
+
+
+def test_cameras_are_rendered_once_per_look_and_never_between() -> None:
+    env = toy.ToyEnv(toy.ToyConfig())
+    record = play(toy.Seer(n=5), env=env)
+    assert record.looks == -(-record.steps // 5)
+    assert env.renders == record.renders == record.looks
+
+
+def test_outcome_does_not_depend_on_what_the_policy_looked_at() -> None:
+    class Blind(toy.Seer):
+        def spec(self):
+            spec = super().spec()
+            return type(spec)(**{**spec.__dict__, "observations": {"observation.state": None}})
+
+    env = toy.ToyEnv(toy.ToyConfig())
+    assert outcome(play(Blind(), env=env)) == outcome(play(toy.Seer()))
+    assert env.renders == 0
+
+
+def test_outcome_does_not_depend_on_recording_nor_on_what_ran_before(tmp_path: Path) -> None:
+    env = toy.ToyEnv(toy.ToyConfig())
+    plain = [outcome(play(toy.Seer(), index)) for index in range(4)]
+    video = EpisodeVideo(tmp_path / "v.mp4", TASK.control_hz, 20.0)
+    mixed = [outcome(play(toy.Seer(), index, env, video if index == 2 else None)) for index in (3, 2, 1, 0)]
+    video.finish()
+    assert mixed[::-1] == plain
+
+
+def test_reward_is_summed_over_the_steps_taken_and_an_all_negative_maximum_is_negative() -> None:
+    class Still(toy.Seer):
+        def act(self, sessions, observations):
+            return np.zeros((1, self.n, 1))
+
+    env = toy.ToyEnv(toy.ToyConfig())
+    record = play(Still(), env=env)
+    assert (record.end, record.steps, record.success) == (EndReason.TIME_LIMIT, toy.MAX_STEPS, False)
+    slip, position, rewards = np.random.default_rng(1000), 0.0, []
+    for _ in range(toy.MAX_STEPS):
+        position += float(slip.normal(0.0, 0.02))
+        rewards.append(-abs(position - env.goal))
+    assert record.reward_sum == pytest.approx(sum(rewards), rel=1e-12)
+    assert record.reward_max == pytest.approx(max(rewards), rel=1e-12)
+    assert record.reward_max < 0
+
+
+def test_history_holds_the_last_steps_before_each_look_and_repeats_the_first() -> None:
+    policy = toy.Seer(n=4, history=3, noise=0.0)
+    env = toy.ToyEnv(toy.ToyConfig())
+    states: list[float] = []
+
+    class Tracking(type(env)):  # type: ignore[misc]
+        def step(self, action):
+            states.append(self.position)
+            return super().step(action)
+
+    env.__class__ = Tracking
+    record = play(policy, env=env)
+    first, second = policy.seen[0], policy.seen[1]
+    assert first["observation.image"].shape == (3, 32, 32, 3)
+    assert np.ptp(first["observation.state"][:, 0]) == 0
+    np.testing.assert_allclose(second["observation.state"][:, 0], states[2:5], rtol=1e-6)
+    assert (
+        env.renders
+        == record.renders
+        == 1
+        + 3 * (record.looks - 1)
+        + sum(1 for step in range((record.looks - 1) * 4 + 1, record.steps) if (step % 4) in (2, 3))
+    )
+
+
+def test_video_reuses_the_frames_that_the_policy_saw(tmp_path: Path) -> None:
+    env = toy.ToyEnv(toy.ToyConfig())
+    video = EpisodeVideo(tmp_path / "v.mp4", TASK.control_hz, 20.0)
+    record = play(toy.Seer(n=5), env=env, video=video)
+    video.finish()
+    assert env.renders == record.steps + 1  # one a step and the last; none twice
+
+
+def test_action_of_another_size_names_both_sides() -> None:
+    with pytest.raises(ContractError, match=r"shape \(1, 1, 7\).*right is \(1, T, 1\)"):
+        play(toy.WrongShape())
+
+
+def test_nan_action_is_refused_at_the_call_that_made_it() -> None:
+    assert play(toy.NotANumber(), 0).steps > 3
+    with pytest.raises(ContractError, match="not finite numbers at its call 3"):
+        play(toy.NotANumber(), 1)
+
+
+def test_missing_success_signal_is_an_error_and_no_failure() -> None:
+    env = toy.ToyEnv(toy.ToyConfig(trouble="no_success@a/0"))
+    with pytest.raises(ContractError, match="no success signal at step 1"):
+        play(toy.Seer(), env=env)
