@@ -36,3 +36,7 @@ class LedgerError(RobotrialsError):
 
 class WireError(RobotrialsError):
     """Raised when bytes from a peer are not a message of this protocol version, or exceed its limits."""
+
+
+class VideoError(RobotrialsError):
+    """Raised when the video of an episode cannot be recorded; the episode's outcome does not depend on it."""
