@@ -1,8 +1,9 @@
 """From ``--env.type`` to a benchmark: what exists, whether it is installed, and the check of its options.
 
 A benchmark is one module of this package that ends with ``BENCHMARK = ItsClass``; the module's name is its
-``--env.type``. Packages elsewhere add theirs under the entry-point group ``robotrials.benchmarks``. Nothing is imported
-but the one module that is asked for, and never the simulator.
+``--env.type``. Packages elsewhere add theirs under the entry-point group ``robotrials.benchmarks``, and anybody's class
+can be named by its import path (``my_file.py:Class``). Nothing is imported but the one module that is asked for, and
+never the simulator.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.options import build, nearest
 
@@ -37,6 +39,8 @@ def benchmark_class(name: str) -> type[Benchmark]:
     Raises:
         ConfigError: nobody has it; the message lists what exists. Or a plugin's entry point leads to no benchmark.
     """
+    if import_path.is_import_path(name):
+        return import_path.load(name, Benchmark, "--env.type")  # type: ignore[type-abstract]
     module = _own_module(name)
     if module is not None:
         return _require_benchmark(module.BENCHMARK, name)
@@ -45,7 +49,7 @@ def benchmark_class(name: str) -> type[Benchmark]:
         return _require_benchmark(plugins[name].load(), name)
     known = names()
     what = f"unknown --env.type={name}{nearest(name, known)}" if name else "no benchmark: give --env.type"
-    raise ConfigError(f"{what}; known: {', '.join(known)}")
+    raise ConfigError(f"{what}; known: {', '.join(known)}, or a class of yours as module:Class")
 
 
 def make_benchmark(choice: EnvChoice) -> Benchmark:

@@ -168,7 +168,8 @@ def _arguments(cls: type[Policy], choice: PolicyChoice, name: str) -> dict[str, 
 
 def _hints(cls: type[Policy], parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     """Evaluated annotations; those that name what is not importable at run time are left out."""
-    scope = vars(importlib.import_module(cls.__init__.__module__))
+    owner = next(base for base in cls.__mro__ if "__init__" in vars(base))  # object at the latest
+    scope = vars(importlib.import_module(owner.__module__))
     hints: dict[str, Any] = {}
     for name, parameter in parameters.items():
         if parameter.annotation is not parameter.empty:

@@ -235,6 +235,8 @@ class Coordinator:
         else:
             self._queue.finish(leased, record.timings.total)
             self._commit.append((record, True))
+        if message.note:
+            self._observer.on_message(message.note)
         self._become_free(entry)
 
     # Episodes that err --------------------------------------------------------------------------------------------

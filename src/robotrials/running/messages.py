@@ -88,13 +88,15 @@ class Lease(Message):
 
 @dataclass(frozen=True)
 class Done(Message):
-    """``retryable`` is false for errors that trying again cannot mend; ``at_start`` when no step had succeeded."""
+    """``retryable`` is false for errors that trying again cannot mend; ``at_start`` when no step had succeeded.
+    ``note`` is for the person at the terminal, about an episode that counts all the same."""
 
     kind: ClassVar[str] = "done"
     lease: int
     record: EpisodeRecord
-    retryable: bool
-    at_start: bool
+    retryable: bool = True
+    at_start: bool = False
+    note: str | None = None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import zmq
 
 from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import RobotrialsError, WireError
+from robotrials.errors import RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
@@ -46,7 +46,7 @@ from robotrials.running.rollout import Pulse, Rollout
 from robotrials.wire.envelope import Message
 from robotrials.wire.transport import connect_dealer, send
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("robotrials.running.worker")  # the name, since this module runs as __main__
 
 TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
 _MAX_TRACEBACK = 8000
@@ -110,6 +110,7 @@ class Worker:
         pulse.lease, pulse.step = lease.lease, 0
         began, started_at = time.perf_counter(), time.time()
         video: EpisodeVideo | None = None
+        note: str | None = None
         try:
             task = tasks[(episode.suite, episode.task)]
             env = self._env_for(benchmark, task)
@@ -120,7 +121,7 @@ class Worker:
             record = rollout.run(episode, lease.attempt, self._name, video)
             if video is not None:
                 pulse.enter("video")
-                record = _keep_video(record, video, lease)
+                record, note = _keep_video(record, video, lease)
         except Exception as error:  # noqa: BLE001  whatever a simulator or policy raises becomes this episode's record
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
             if video is not None:
@@ -132,7 +133,7 @@ class Worker:
         finally:
             pulse.lease = 0
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
-        return Done(lease.lease, record, retryable=True, at_start=False)
+        return Done(lease.lease, record, note=note)
 
     def _env_for(self, benchmark: Benchmark, task: TaskSpec) -> Env:
         """The environment of ``task``: the one that stands if it is that task's, else a new one after closing it."""
@@ -194,12 +195,17 @@ def _expect(message: Message, kind: type[Message]) -> Message:
     return message
 
 
-def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> EpisodeRecord:
+def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tuple[EpisodeRecord, str | None]:
+    """The record with its video, and what to say if that could not be written: the outcome stands without it."""
     if lease.record == "on_failure" and record.success:
         video.discard()
-        return record
-    video.finish()
-    return replace(record, video=lease.video)
+        return record, None
+    try:
+        video.finish()
+    except VideoError as error:
+        log.error("%s", error)
+        return record, f"{lease.episode.name} has no video: {error}"
+    return replace(record, video=lease.video), None
 
 
 def _one_line(error: BaseException) -> str:
@@ -236,7 +242,8 @@ def main() -> None:
         if os.getppid() != arguments.parent:
             os._exit(3)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle.
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
+    log.setLevel(logging.INFO)  # this module's own lines, not those of every library
     Worker(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, "")).run()
     sys.stderr.flush()
     # Environments are closed; what the interpreter would tear down now is only libraries' globals, whose order of

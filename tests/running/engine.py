@@ -1,0 +1,48 @@
+"""Runs of the real engine on the toy benchmark, for tests: real worker processes, real ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
+from robotrials.results.ledger import Ledger
+from robotrials.running.evaluate import RunResult, execute, prepare
+from robotrials.running.observer import Progress
+
+
+class Listener:
+    """Keeps what the run said."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.snapshots: list[Progress] = []
+
+    def on_progress(self, snapshot: Progress) -> None:
+        self.snapshots.append(snapshot)
+
+    def on_message(self, text: str) -> None:
+        self.messages.append(text)
+
+
+def toy_config(directory: Path, policy: str = "tests.toy:Seer", tasks: str = "a,b", **more: Any) -> RunConfig:
+    """``trouble`` and ``step_s`` go to the benchmark, ``policy_options`` to the policy, the rest to ``--eval``."""
+    env = {"task": tasks, "scratch": str(directory.parent)}
+    env |= {name: str(more.pop(name)) for name in ("trouble", "step_s") if name in more}
+    choice = PolicyChoice(policy, None, more.pop("policy_options", {}))
+    settings = {"n_episodes": 6, "batch_size": 2, "record": "none", **more}
+    return RunConfig(choice, EnvChoice("tests.toy:Toy", env), EvalSettings(**settings), 1000, directory)
+
+
+def run(config: RunConfig, listener: Listener | None = None) -> RunResult:
+    return execute(prepare(config), listener or Listener())
+
+
+def digest(directory: Path) -> str:
+    with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
+        return ledger.outcome_digest()
+
+
+def without(config: RunConfig, **env: str) -> RunConfig:
+    return replace(config, env=replace(config.env, options={**config.env.options, **env}))
