@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robotrials.cli import output
+from robotrials.errors import ConfigError
+
+HELP = ("--help", "-h")
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse, prepare, run, print; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        from robotrials.cli.help import eval_page
-
-        output.text(eval_page())
-        return 0
+    if any(word in HELP for word in argv):
+        return show_help([word for word in argv if word not in HELP])
     from robotrials.cli.flags import parse_eval
-    from robotrials.cli.runner import carry_out
-    from robotrials.running.evaluate import prepare
 
     call = parse_eval(argv)
     for words in call.notes:
         output.note(words)
+    # Imported after parsing: a misspelt flag is answered before numpy and sockets are loaded.
+    from robotrials.cli.runner import carry_out
+    from robotrials.running.evaluate import prepare
+
     return carry_out(prepare(call.config), dry_run=call.dry_run)
+
+
+def show_help(argv: Sequence[str]) -> int:
+    """The help page, with the options of the benchmark that ``argv`` names; other mistakes in it do not matter."""
+    from robotrials.cli.flags import read_flags
+    from robotrials.cli.help import eval_page
+
+    try:
+        env_type = read_flags(argv).get("env.type", "")
+    except ConfigError:
+        env_type = ""
+    output.text(eval_page(env_type))
+    return 0

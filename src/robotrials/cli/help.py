@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ Evaluate robot policies on simulation benchmarks: exact, fast, crash-proof, with
 error bars.
 
 Verbs
-  eval      evaluate a policy on a benchmark; robotrials eval --help has the flags
+  eval      evaluate a policy on a benchmark: robotrials eval --help
   resume    go on with a run that stopped: robotrials resume DIR
 
   --help    this page, or the page of a verb
@@ -67,18 +68,34 @@ usage: robotrials eval --policy.type=NAME --env.type=NAME --env.task=TASKS ...
 Evaluate a policy. Every episode is written down when it ends: a run that stops
 goes on with `robotrials resume DIR`, or with the same command and --output_dir.
 Flags are written --name=value or --name value; the default is in [brackets].
+With --env.type=NAME before it, --help also lists the options of that benchmark.
 """
 
 CONFIG_PATH = "YAML file with these names, nested or dotted; flags win over it"
 DRY_RUN = "print the plan (tasks, seeds, limits, workers); start nothing"
 
-_METAVARS = {"int": "N", "float": "X", "bool": "BOOL", "str": "NAME", "Path": "DIR", "Mapping": "JSON"}
+_METAVARS = {
+    "int": "N",
+    "float": "X",
+    "bool": "BOOL",
+    "str": "NAME",
+    "Path": "DIR",
+    "Mapping": "JSON",
+    "eval.record": "WHICH",
+    "eval.step_timeout": "SECONDS",
+    "env.task": "TASKS",
+}
+"""What a value is called: by its type, or by its flag."""
 _WRITES = ("eval.record", "eval.record_fps", "output_dir", "job_name", "allow_mixed")
 _WHAT = ("eval.n_episodes", "seed", "rename_map")
 
 
-def eval_page() -> str:
-    """The page of ``robotrials eval --help``: at most 80 columns, ends with a newline."""
+def eval_page(env_type: str = "") -> str:
+    """The page of ``robotrials eval --help``: at most 80 columns, ends with a newline. ``env_type`` adds its options.
+
+    Raises:
+        ConfigError: ``env_type`` is given and is no benchmark.
+    """
     from robotrials.benchmarks import registry as benchmarks
     from robotrials.policies import registry as policies
 
@@ -86,7 +103,7 @@ def eval_page() -> str:
     policy_types = ", ".join(policies.names()) + "; or a class of yours: module:Class"
     what = [
         ("--policy.type=NAME", policy_types),
-        ("--policy.path=PATH", "weights, checkpoint or file of actions"),
+        ("--policy.path=PATH", "weights, a checkpoint, or a file of actions"),
         ("--policy.OPTION=VALUE", "an option of that policy; a wrong name lists them"),
         ("--env.type=NAME", ", ".join(benchmarks.names())),
         ("--env.task=TASKS", "tasks or groups of tasks, with commas; a wrong name lists them"),
@@ -96,29 +113,43 @@ def eval_page() -> str:
     write = [fields.pop(name) for name in _WRITES]
     run = [*fields.values(), ("--config_path=FILE", CONFIG_PATH), ("--dry_run", DRY_RUN)]
     groups = [("What to evaluate", what), ("How to run", run), ("What to write", write)]
+    if env_type:
+        options = _rows(benchmarks.benchmark_class(env_type).Config, "env.")
+        groups.insert(
+            1, (f"Options of --env.type={env_type}", [row for name, row in options.items() if name != "env.task"])
+        )
+        what[4] = options.get("env.task", what[4])
     parts = [INTRODUCTION, *(_group(title, rows) for title, rows in groups), EXAMPLES, EXIT_STATUS]
     return "\n".join(parts)
 
 
 def flag_rows() -> dict[str, tuple[str, str]]:
     """For every flag that is a dataclass field, by dotted name: how it is written, and its help with the default."""
+    return _rows(EvalSettings, "eval.") | _rows(RunConfig, "")
+
+
+def _rows(cls: Any, prefix: str) -> dict[str, tuple[str, str]]:
+    """The fields of one dataclass; those without a help line are sections, not flags."""
     rows: dict[str, tuple[str, str]] = {}
-    for prefix, cls in (("eval.", EvalSettings), ("", RunConfig)):
-        for name, spec in cls.__dataclass_fields__.items():
-            if "help" in spec.metadata:
-                rows[prefix + name] = (f"--{prefix}{name}={_metavar(spec)}", spec.metadata["help"] + _default(spec))
+    for field in dataclasses.fields(cls):
+        if help_line := field.metadata.get("help"):
+            name = prefix + field.name
+            rows[name] = (f"--{name}={_metavar(name, field)}", help_line + _default(field))
     return rows
 
 
-def _metavar(spec: Any) -> str:
-    if choices := spec.metadata.get("choices"):
+def _metavar(name: str, field: dataclasses.Field[Any]) -> str:
+    choices = field.metadata.get("choices")
+    if choices:
         return "|".join(map(str, choices))
-    kind = str(spec.type).split("[")[0].split("|")[0].strip()
-    return str(spec.metadata.get("metavar") or _METAVARS[kind])
+    kind = str(field.type).split("[")[0].split("|")[0].strip()
+    return str(field.metadata.get("metavar") or _METAVARS.get(name) or _METAVARS.get(kind, "VALUE"))
 
 
-def _default(spec: Any) -> str:
-    value = spec.default
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = field.default
+    if value == "":
+        return ""
     if isinstance(value, bool):
         return f" [{str(value).lower()}]"
     if isinstance(value, (int, float, str, Path)):

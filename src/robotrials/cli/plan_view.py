@@ -1,0 +1,83 @@
+"""What ``--dry_run`` prints: the plan, task by task, and how it would be carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from robotrials.cli import draw
+from robotrials.plan.config import PolicyChoice
+from robotrials.plan.plan import Plan
+from robotrials.plan.task import TaskSpec
+from robotrials.results.rundir import identity_hash
+from robotrials.running.evaluate import PreparedRun
+
+
+def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
+    """The table of tasks, then one line each for everything else that is decided."""
+    config, plan = prepared.config, prepared.plan
+    facts = [
+        ("Episodes", _episodes(plan, prepared.done)),
+        ("Policy", policy_words(config.policy)),
+        *(("Observes" if i == 0 else "", words) for i, words in enumerate(_observations(plan.tasks))),
+        ("Workers", draw.count(prepared.n_workers, "process", "processes")),
+        ("Videos", config.eval.record),
+        ("Directory", str(prepared.output_dir)),
+        ("Identity", identity_hash(prepared.identity)),
+    ]
+    return [*_task_table(plan, console), Text(), *fact_lines(facts)]
+
+
+def fact_lines(facts: Iterable[tuple[str, str | Text]]) -> list[Text]:
+    """``Name      value``, names aligned and dim."""
+    return [Text.assemble((f"{name:<10}", "bright_black"), value) for name, value in facts]
+
+
+def policy_words(policy: PolicyChoice) -> str:
+    """``onnx weights.onnx (threads=2)``."""
+    words = [word for word in (policy.type, policy.path) if word]
+    options = ", ".join(f"{name}={value}" for name, value in policy.options.items())
+    return " ".join(words) + (f" ({options})" if options else "")
+
+
+def policy_title(policy: PolicyChoice) -> str:
+    """A short name for headings: the last part of the path, else the type."""
+    return Path(policy.path).name or policy.path if policy.path else str(policy.type)
+
+
+def _episodes(plan: Plan, done: int) -> str:
+    words = f"{draw.count(len(plan), 'episode')} of {draw.count(len(plan.tasks), 'task')}"
+    return f"{words}; {done:,} done, {len(plan) - done:,} to run" if done else words
+
+
+def _task_table(plan: Plan, console: Console) -> list[Text]:
+    marks = draw.glyphs(console)
+    titles = ("Suite", "Task", "Episodes", "Seeds", "Steps", "Instruction")
+    rows = [[Text(title, "bold") for title in titles]]
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for episode in plan:
+        seeds.setdefault((episode.suite, episode.task), []).append(episode.seed)
+    for task in plan.tasks:
+        own = seeds[task.key]
+        span = str(own[0]) if len(own) == 1 else f"{own[0]}{marks.interval}{own[-1]}"
+        cells = (task.suite, task.name, str(len(own)), span, str(task.max_steps), task.instruction)
+        rows.append([Text(cell) for cell in cells])
+    if all(task.suite == task.name for task in plan.tasks):
+        rows = [row[1:] for row in rows]
+        lines = draw.lay_out(rows, "lrrrl", console.width, marks, elastic=4)
+    else:
+        lines = draw.lay_out(rows, "llrrrl", console.width, marks, elastic=5)
+    rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
+    return [lines[0], rule, *lines[1:]]
+
+
+def _observations(tasks: Iterable[TaskSpec]) -> list[str]:
+    """What the benchmark can show, key by key; tasks rarely differ in it, and where they do each way is listed."""
+    seen: dict[str, None] = {}
+    for task in tasks:
+        for key, feature in task.observations.items():
+            seen[f"{key} {feature}"] = None
+    return list(seen)
