@@ -1,0 +1,139 @@
+"""``--policy.path=<Hub id or folder>``: any policy that LeRobot 0.6 can load, for many episodes at once.
+
+LeRobot needs Python 3.12 and torch; both are imported when the policy is built, never before, so that the coordinator
+and the simulators' workers stay light.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from robotrials.benchmarks.base import Env, Observation
+from robotrials.errors import ConfigError, ContractError, NotInstalledError
+from robotrials.plan.config import PolicyChoice
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.lerobot_support import checkpoint
+from robotrials.policies.lerobot_support.features import Needs
+
+
+class LeRobotPolicy(Policy):
+    """A LeRobot checkpoint.
+
+    ``revision``, ``session_mode``, ``n_action_steps`` (the effective one) and ``describe()`` are for the run's record.
+
+    Args:
+        path: folder as LeRobot saves it, or ``owner/name`` on the Hub.
+        max_batch: rows of one forward pass; the default depends on the device alone.
+        exact: bit-identical actions whatever the batch; False trades that for speed.
+        torch_threads: threads of one forward pass on the CPU. Other counts give other bits.
+        session_mode: ``chunk``, ``history`` or ``copy`` (see ``lerobot_support.sessions``); by default the right one.
+        absent_cameras: cameras of the checkpoint that the benchmark lacks and that ``empty_cameras`` makes up for.
+        action_dim: the benchmark's action size, for policies that pad their actions.
+        overrides: any field of the policy's configuration (``--policy.device``, ``--policy.n_action_steps``, ...).
+
+    Raises:
+        ConfigError: the checkpoint cannot be loaded, or an option is unknown or wrong.
+        NotInstalledError: this interpreter lacks LeRobot, or a package that the policy needs.
+        ContractError: the policy fails on observations of the shapes it asks for.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        max_batch: int | None = None,
+        exact: bool = True,
+        torch_threads: int = 1,
+        session_mode: str | None = None,
+        absent_cameras: list[str] | None = None,
+        action_dim: int | None = None,
+        **overrides: Any,
+    ) -> None:
+        _require_lerobot()
+        for name, value in (("max_batch", max_batch), ("torch_threads", torch_threads)):
+            if value is not None and value < 1:
+                raise ConfigError(f"--policy.{name} must be at least 1, got {value}")
+        from robotrials.policies.lerobot_support.engine import Engine
+        from robotrials.policies.lerobot_support.loading import load
+
+        loaded = load(path, overrides, action_dim)
+        try:
+            self._engine = Engine(loaded, max_batch, exact, session_mode, absent_cameras or (), torch_threads)
+        except (ValueError, KeyError, IndexError, TypeError, AssertionError, RuntimeError) as error:
+            raise ContractError(
+                f"policy {loaded.config.type} of {path} fails on observations of the shapes it asks for: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        self.revision = loaded.revision
+        self.session_mode = self._engine.mode
+        self.n_action_steps = self._engine.n_action_steps
+
+    def spec(self) -> PolicySpec:
+        return self._engine.spec()
+
+    def new_session(self, episode: EpisodeSpec, task: TaskSpec, env: Env | None = None) -> Session:
+        from robotrials.policies.lerobot_support.sessions import LeRobotSession
+
+        return LeRobotSession(episode, task, episode.rng("policy"), env, self._engine.twin())
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        """(B, n_action_steps, A) float32."""
+        return self._engine.act(sessions, observations)  # type: ignore[arg-type]
+
+    def describe(self) -> dict[str, Any]:
+        """What a run records of its policy (JSON): type, revision, session mode, batching, device, package versions."""
+        return self._engine.describe()
+
+
+def validate(choice: PolicyChoice) -> None:
+    """Look at a checkpoint folder, without LeRobot; a Hub id is taken on trust until it is loaded.
+
+    Raises:
+        ConfigError: it is no checkpoint.
+    """
+    if choice.path is None:
+        raise ConfigError("policy lerobot needs --policy.path, a folder or owner/name on the Hub")
+    if not checkpoint.is_hub_id(choice.path):
+        checkpoint.inspect(choice.path)
+
+
+def revision(choice: PolicyChoice) -> str:
+    """What tells this checkpoint from another; see ``lerobot_support.checkpoint.revision``."""
+    return checkpoint.revision(str(choice.path))
+
+
+def features_problems(choice: PolicyChoice, task: TaskSpec, rename_map: Mapping[str, str]) -> list[str]:
+    """Why ``task`` does not fit the checkpoint, one sentence each; needs neither LeRobot nor a simulator.
+
+    Empty for a Hub id, which is looked at where it is loaded.
+
+    Raises:
+        ConfigError: it is no checkpoint.
+    """
+    if checkpoint.is_hub_id(str(choice.path)):
+        return []
+    config = dict(checkpoint.inspect(str(choice.path)).config)
+    config.update({key: value for key, value in choice.options.items() if key == "empty_cameras"})
+    return Needs.of(config).problems(task, rename_map)
+
+
+def _require_lerobot() -> None:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if find_spec("lerobot") is not None and find_spec("torch") is not None:
+        return
+    if sys.version_info < (3, 12):
+        raise NotInstalledError(
+            f"LeRobot 0.6 needs Python >= 3.12, and this is {version} ({sys.executable}): make an environment of its "
+            "own with `uv venv --python 3.12 lerobot-env && uv pip install --python lerobot-env/bin/python "
+            "'robotrials[lerobot]'`, and say --policy.python=lerobot-env/bin/python"
+        )
+    raise NotInstalledError(f"LeRobot is not installed in {sys.executable}: pip install 'robotrials[lerobot]'")
+
+
+POLICY = LeRobotPolicy

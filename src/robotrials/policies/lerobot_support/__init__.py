@@ -1,0 +1,1 @@
+"""What stands behind ``--policy.type=lerobot``. ``checkpoint`` and ``features`` import without torch and LeRobot."""

@@ -1,0 +1,242 @@
+"""From ``--policy.path`` and its overrides to a policy in memory, through LeRobot's own loaders.
+
+Whatever goes wrong is one ``ConfigError`` that names the flag, what was found and what would be right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import logging
+import sys
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from lerobot.configs import FeatureType, PolicyFeature, PreTrainedConfig
+from lerobot.policies import PreTrainedPolicy, get_policy_class, make_pre_post_processors
+from lerobot.processor import PolicyProcessorPipeline
+from lerobot.utils.import_utils import register_third_party_plugins
+from safetensors import SafetensorError, safe_open
+
+from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.plan.options import coerce, nearest
+from robotrials.policies.lerobot_support import checkpoint
+from robotrials.policies.lerobot_support.checkpoint import Checkpoint
+from robotrials.policies.lerobot_support.processing import step_names
+
+log = logging.getLogger(__name__)
+
+_NOT_OPTIONS = frozenset({"input_features", "output_features", "pretrained_path", "push_to_hub", "repo_id", "private"})
+"""Fields of a configuration that make no sense as ``--policy.*`` of an evaluation."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A policy on its device in evaluation mode, with its processors, and what tells it from another."""
+
+    policy: PreTrainedPolicy
+    preprocessor: PolicyProcessorPipeline
+    postprocessor: PolicyProcessorPipeline
+    revision: str
+
+    @property
+    def config(self) -> PreTrainedConfig:
+        return self.policy.config
+
+    def config_dict(self) -> dict[str, Any]:
+        """The effective configuration as ``config.json`` would hold it, as far as ``features.Needs`` reads it."""
+        config = {f.name: getattr(self.config, f.name, None) for f in dataclasses.fields(self.config)}
+        for side in ("input_features", "output_features"):
+            features: dict[str, PolicyFeature] = config[side] or {}
+            config[side] = {k: {"type": FeatureType(f.type).value, "shape": list(f.shape)} for k, f in features.items()}
+        return {**config, "type": self.config.type}
+
+
+def load(path: str, overrides: Mapping[str, Any], action_dim: int | None = None) -> Loaded:
+    """Load the checkpoint at ``path`` (a folder, or ``owner/name`` on the Hub).
+
+    Args:
+        overrides: ``--policy.<field>`` by field of the policy's configuration, as strings or values.
+        action_dim: the benchmark's action size, for policies that pad their actions (they have a ``max_action_dim``).
+
+    Raises:
+        ConfigError: no such folder, no checkpoint, an unknown or unreadable override, a device that is not there,
+            weights that do not fill the model; NotInstalledError: a package that this policy needs is missing.
+    """
+    register_third_party_plugins()
+    found = checkpoint.inspect(str(_local_folder(path, overrides)))
+    config = _configuration(path, found, overrides)
+    if action_dim is not None and hasattr(config, "max_action_dim"):
+        config.output_features = {"action": PolicyFeature(FeatureType.ACTION, (action_dim,))}
+    config.pretrained_path = found.folder
+    with _loader_errors(path, found.kind), contextlib.redirect_stdout(sys.stderr):
+        policy = _adapted(found, config) if found.is_adapter else _plain(found.folder, config)
+        policy.to(config.device)
+        policy.eval()
+        preprocessor, postprocessor = _processors(found, config)
+    return Loaded(policy, preprocessor, postprocessor, checkpoint.revision(path))
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages whose numbers reach the actions."""
+    names = ("lerobot", "torch", "torchvision", "numpy", "diffusers", "transformers", "peft")
+    found = {}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _local_folder(path: str, overrides: Mapping[str, Any]) -> Path:
+    """The checkpoint on this machine; a Hub repository is fetched into the cache, its pickled files left out."""
+    if not checkpoint.is_hub_id(path):
+        return Path(path).expanduser()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        return Path(
+            snapshot_download(
+                path,
+                revision=overrides.get("pretrained_revision"),
+                allow_patterns=["*.json", "*.safetensors", "*.model", "*.txt"],
+            )
+        )
+    except (RepositoryNotFoundError, LocalEntryNotFoundError, HfHubHTTPError) as error:
+        raise ConfigError(
+            f"--policy.path={path}: neither a folder here nor a repository that could be had from the Hub: {error}"
+        ) from error
+
+
+def _configuration(path: str, found: Checkpoint, overrides: Mapping[str, Any]) -> PreTrainedConfig:
+    if found.kind not in PreTrainedConfig.get_known_choices():
+        known = sorted(PreTrainedConfig.get_known_choices())
+        raise ConfigError(
+            f"--policy.path={path} is a policy of type {found.kind}{nearest(found.kind, known)}, which this LeRobot "
+            f"({importlib.metadata.version('lerobot')}) does not know; known: {', '.join(known)}. "
+            "If a plugin defines it, install that package (lerobot_policy_...) beside LeRobot"
+        )
+    cls = PreTrainedConfig.get_choice_class(found.kind)
+    arguments = [f"--{name}={_argument(cls, name, value)}" for name, value in overrides.items()]
+    try:
+        config = PreTrainedConfig.from_pretrained(found.folder, cli_overrides=arguments)
+    except SystemExit as error:  # draccus hands arguments it cannot read to argparse, which leaves the program
+        raise ConfigError(f"LeRobot refuses {' '.join(arguments)} for policy {found.kind}") from error
+    except Exception as error:  # a configuration's own checks raise what they like; all mean the same
+        given = f" with {' '.join(arguments)}" if arguments else ""
+        raise ConfigError(f"--policy.path={path}: {checkpoint.CONFIG}{given} is refused by LeRobot: {error}") from error
+    _require_device(config, overrides.get("device"))
+    return config
+
+
+def _argument(cls: type, name: str, value: Any) -> str:
+    """``value`` for field ``name`` (dots lead into nested ones), checked, and written as LeRobot's parser reads it."""
+    owner: Any = cls
+    *outer, last = name.split(".")
+    for part in [*outer, last]:
+        fields = {f.name: f for f in dataclasses.fields(owner)} if dataclasses.is_dataclass(owner) else {}
+        if part not in fields or part in _NOT_OPTIONS:
+            known = sorted(set(fields) - _NOT_OPTIONS)
+            raise ConfigError(
+                f"policy {cls.__name__.removesuffix('Config').lower()} has no option --policy.{name}"
+                f"{nearest(part, known)}; its options: {', '.join(known)}"
+            )
+        hint = typing.get_type_hints(owner)[part]
+        owner = next((a for a in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(a)), None)
+    if owner is None and _is_scalar(hint):
+        value = coerce(value, hint, f"--policy.{name}")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _is_scalar(hint: Any) -> bool:
+    return all(a in (int, float, bool, str, type(None)) for a in (typing.get_args(hint) or (hint,)))
+
+
+def _require_device(config: PreTrainedConfig, asked: Any) -> None:
+    """LeRobot quietly takes another device when the one asked for is not there; a person who names one means it."""
+    if asked is None or torch.device(asked).type == torch.device(str(config.device)).type:
+        return
+    raise ConfigError(
+        f"--policy.device={asked} is not available here (torch {torch.__version__} offers {config.device}); "
+        f"leave the option out, or say --policy.device={config.device}"
+    )
+
+
+def _plain(folder: Path, config: PreTrainedConfig) -> PreTrainedPolicy:
+    cls = get_policy_class(config.type)
+    policy = cls.from_pretrained(str(folder), config=config)
+    if cls._load_as_safetensor.__func__ is PreTrainedPolicy._load_as_safetensor.__func__ and (
+        cls.from_pretrained.__func__ is PreTrainedPolicy.from_pretrained.__func__
+    ):
+        _require_all_weights(policy, folder)
+    return policy
+
+
+def _adapted(found: Checkpoint, config: PreTrainedConfig) -> PreTrainedPolicy:
+    """The base policy with the adapter's layers in place, as one policy object."""
+    try:
+        from peft import PeftConfig, PeftModel
+    except ImportError as error:
+        raise NotInstalledError(
+            f"{found.folder} is a PEFT adapter, and peft is not installed: pip install 'lerobot[peft]'"
+        ) from error
+    adapter = PeftConfig.from_pretrained(str(found.folder))
+    base = adapter.base_model_name_or_path
+    if not base:
+        raise ConfigError(f"{found.folder / checkpoint.ADAPTER_CONFIG} names no base_model_name_or_path to adapt")
+    if not checkpoint.is_hub_id(base):
+        checkpoint.inspect(base)
+    policy = get_policy_class(config.type).from_pretrained(base, config=config, revision=adapter.revision)
+    wrapped = PeftModel.from_pretrained(policy, str(found.folder), config=adapter)
+    if adapter.is_prompt_learning:
+        raise ConfigError(f"{found.folder}: prompt-learning adapters ({adapter.peft_type}) fit no LeRobot policy")
+    return wrapped.get_base_model()  # the adapter's layers were put into it: same numbers as through the wrapper
+
+
+def _require_all_weights(policy: PreTrainedPolicy, folder: Path) -> None:
+    """LeRobot loads leniently and only logs what is missing: such a policy would act on random weights."""
+    with safe_open(folder / checkpoint.WEIGHTS, framework="pt") as file:
+        stored = set(file.keys())
+    state = policy.state_dict()
+    filled = {tensor.data_ptr() for key, tensor in state.items() if key in stored}  # tied weights are stored once
+    missing = [key for key, tensor in state.items() if key not in stored and tensor.data_ptr() not in filled]
+    if missing:
+        raise ConfigError(
+            f"{folder / checkpoint.WEIGHTS} lacks {len(missing)} of the {len(state)} tensors of policy "
+            f"{policy.config.type}: {', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}; "
+            "it was saved from another architecture, or by another version of LeRobot"
+        )
+
+
+def _processors(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProcessorPipeline, PolicyProcessorPipeline]:
+    saved = found.folder / checkpoint.PREPROCESSOR
+    steps = step_names(json.loads(saved.read_text(encoding="utf-8"))) if saved.is_file() else set()
+    # Renaming happens before the observation arrives here, so a renaming from training must not act a second time.
+    wanted = {
+        "device_processor": {"device": str(config.device)},
+        "rename_observations_processor": {"rename_map": {}},
+    }
+    overrides = {name: value for name, value in wanted.items() if name in steps or not steps}
+    preprocessor, postprocessor = make_pre_post_processors(
+        policy_cfg=config, pretrained_path=str(found.folder), preprocessor_overrides=overrides
+    )
+    return preprocessor, postprocessor
+
+
+@contextlib.contextmanager
+def _loader_errors(path: str, kind: str) -> Iterator[None]:
+    """LeRobot's loaders' ways to say no, as one ``ConfigError``."""
+    try:
+        yield
+    except ImportError as error:
+        raise NotInstalledError(
+            f"policy {kind} needs a package that this Python ({sys.executable}) lacks: {error}"
+        ) from error
+    except (ValueError, KeyError, RuntimeError, OSError, SafetensorError) as error:
+        raise ConfigError(f"--policy.path={path}: LeRobot could not load this {kind} policy: {error}") from error
