@@ -1,0 +1,54 @@
+# make demo and make test do all their own set-up on a fresh machine; make help lists the rest.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+LEROBOT := .venvs/lerobot
+STAMP := .installed
+
+.PHONY: help setup setup-lerobot demo lint test test-core test-lerobot bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(VENV)/$(STAMP) ## .venv with all that demo and tests need, and the GL libraries
+
+$(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/make_venv.sh
+	scripts/gl_libraries.sh
+	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dev' requirements/tested.txt
+	touch $@
+
+setup-lerobot: $(LEROBOT)/$(STAMP) ## .venvs/lerobot: Python 3.12 with LeRobot and the simulators as it pins them
+
+$(LEROBOT)/$(STAMP): pyproject.toml requirements/lerobot.txt scripts/gl_libraries.sh scripts/make_venv.sh
+	scripts/gl_libraries.sh
+	scripts/make_venv.sh $(LEROBOT) "$$(scripts/find_python.sh python3.12)" 'dev' requirements/lerobot.txt
+	touch $@
+
+demo: setup ## a learned policy beside the scripted expert on Meta-World: a table, a run directory, videos
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo.sh
+
+lint: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+test-core: setup
+	$(VENV)/bin/python -m pytest -q
+
+test-lerobot: setup-lerobot
+	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/policies tests/serving
+
+test: lint test-core test-lerobot ## everything CI runs: ruff, mypy, the tests on both interpreters
+
+bench: setup ## the figures of docs/benchmarks.md
+	$(VENV)/bin/python bench/engine.py
+	$(VENV)/bin/python bench/rendering.py
+	$(VENV)/bin/python bench/coordinator_load.py
+	$(VENV)/bin/python bench/memory.py
+	$(VENV)/bin/python bench/start_up.py
+
+clean: ## remove what make has made
+	rm -rf $(VENV) .venvs outputs build dist
