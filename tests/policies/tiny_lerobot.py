@@ -1,12 +1,19 @@
 """Tiny LeRobot checkpoints with random weights, saved as LeRobot saves its own. Needs lerobot, no hub.
 
-Each builder returns the folder; weights depend on ``seed`` alone.
+Each builder returns the folder; weights depend on ``seed`` alone. ``shared`` builds each kind once for all tests.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
+import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before huggingface_hub is imported, which reads it once
 
 import torch
 from lerobot.configs import FeatureType, PolicyFeature
@@ -126,3 +133,12 @@ def _statistics(features: dict[str, PolicyFeature], action_dim: int) -> dict[str
 
 def _spread(low: torch.Tensor, high: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"min": low, "max": high, "mean": (low + high) / 2, "std": (high - low) / 4}
+
+
+@functools.cache
+def shared(kind: str) -> Path:
+    """The checkpoint of builder ``kind`` for PushT with seed 0, for tests that only read it."""
+    folder = Path(tempfile.mkdtemp(prefix="tiny_lerobot_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    built: Path = {"act": act, "act_ensembling": act_ensembling, "diffusion": diffusion, "vqbet": vqbet}[kind](folder)
+    return built
