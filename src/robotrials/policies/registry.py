@@ -2,7 +2,8 @@
 
 A kind of policy is one module of this package that ends with ``POLICY = ItsClass``; the module's name is its
 ``--policy.type``. Packages elsewhere add theirs under the entry-point group ``robotrials.policies``, and anybody's
-class can be named by its import path (see ``custom``). Nothing is imported but the one module that is asked for.
+class can be named by its import path (``examples/own_policy.py`` shows one). Nothing is imported but the one module
+that is asked for.
 
 A module may also define ``validate(choice) -> None`` and ``revision(choice) -> str`` where the rules below do not fit.
 """
@@ -20,12 +21,14 @@ from typing import Any
 
 import robotrials
 from robotrials.errors import ConfigError
+from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.options import coerce, nearest
-from robotrials.policies import custom, files
+from robotrials.policies import files
 from robotrials.policies.base import Policy
 
 ENTRY_POINTS = "robotrials.policies"
+TYPE_FLAG = "--policy.type"
 _FOLDER = Path(__file__).parent
 
 
@@ -67,11 +70,11 @@ def policy_class(choice: PolicyChoice) -> type[Policy]:
         ConfigError: an unknown type (with what exists), or an import path that leads to no policy.
     """
     name = type_of(choice)
-    if custom.is_import_path(name):
-        return custom.load(name)
+    if import_path.is_import_path(name):
+        return import_path.load(name, Policy, TYPE_FLAG)  # type: ignore[type-abstract]
     module = _own_module(name)
     found = module.POLICY if module else _plugins()[name].load()
-    return custom.require_policy(found, name)
+    return import_path.require(found, Policy, f"{TYPE_FLAG}={name}")  # type: ignore[type-abstract]
 
 
 def make_policy(choice: PolicyChoice) -> Policy:
@@ -93,8 +96,8 @@ def validate(choice: PolicyChoice) -> None:
         ConfigError: as ``make_policy`` would.
     """
     name = type_of(choice)
-    if custom.is_import_path(name):
-        custom.source(name)
+    if import_path.is_import_path(name):
+        import_path.source(name, TYPE_FLAG)
     else:
         module = _own_module(name)
         if module is not None:
@@ -114,8 +117,8 @@ def revision(choice: PolicyChoice) -> str:
     folder, ``sha256:<hash>`` of its contents follows. Hashes have 16 hexadecimal digits.
     """
     name = type_of(choice)
-    if custom.is_import_path(name):
-        code = "source:" + files.digest(custom.source(name))
+    if import_path.is_import_path(name):
+        code = "source:" + files.digest(import_path.source(name, TYPE_FLAG))
     else:
         module = _own_module(name)
         if module is not None and hasattr(module, "revision"):
