@@ -55,7 +55,8 @@ import subprocess, sys, time
 from pathlib import Path
 from robotrials.results.rundir import RunDirectory
 run = RunDirectory(Path(sys.argv[1]))
-child = subprocess.Popen([sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"], close_fds=False)
+code = "import time; print('up', flush=True); time.sleep(60)"
+child = subprocess.Popen([sys.executable, "-c", code], close_fds=False)
 print(child.pid, flush=True)
 time.sleep(60)
 """
