@@ -1,0 +1,157 @@
+"""PushT (gym-pusht 0.1.8): push a T-shaped block onto its outline, in two dimensions.
+
+Scenes, observations, rewards and success are those of ``gym.make("gym_pusht/PushT-v0", obs_type="pixels_agent_pos")``,
+which is what lerobot-eval (LeRobot 0.6.1) runs. Here a picture is drawn only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.errors import ConfigError, ContractError
+from robotrials.plan.config import option
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.options import nearest
+from robotrials.plan.task import ActionSpec, Feature, TaskSpec
+
+TASK = "PushT-v0"
+IMAGE, STATE, FULL_STATE = "observation.image", "observation.state", "observation.environment_state"
+CONTROL_HZ = 10.0
+
+# lerobot-eval tells a policy nothing here (""): the environment has neither `task_description` nor `task`. This is the
+# sentence of the dataset lerobot/pusht, on which a language-conditioned policy was trained.
+INSTRUCTION = "Push the T-shaped block onto the T-shaped target."
+
+_SHOWN = {
+    "pixels": (IMAGE,),
+    "pixels_agent_pos": (IMAGE, STATE, FULL_STATE),
+    "environment_state_agent_pos": (STATE, FULL_STATE),
+}
+
+
+@dataclass(frozen=True)
+class PushTConfig(BenchmarkConfig):
+    """``--env.*`` of PushT."""
+
+    task: str = option(TASK, f"the one task, {TASK}")
+    obs_type: str = option("pixels_agent_pos", "what is observed; agent_pos includes the block", choices=tuple(_SHOWN))
+    observation_width: int = option(96, "width of observation.image in pixels")
+    observation_height: int = option(96, "height of observation.image in pixels")
+    visualization_width: int = option(384, "width of the video in pixels")
+    visualization_height: int = option(384, "height of the video in pixels")
+    episode_length: int = option(300, "step limit of an episode")
+    fps: int = option(10, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only")
+
+
+class PushT(Benchmark):
+    """``--env.type=pusht``."""
+
+    name = "pusht"
+    extra = "pusht"
+    modules = ("gym_pusht", "pymunk")
+    packages = (
+        "gym-pusht",
+        "pymunk",
+        "gymnasium",
+        "numpy",
+        "shapely",
+        "pygame",
+        "opencv-python",
+        "opencv-python-headless",
+    )
+    Config = PushTConfig
+
+    def __init__(self, config: PushTConfig) -> None:
+        super().__init__(config)
+        if config.episode_length < 1:
+            raise ConfigError(f"--env.episode_length must be at least 1, got {config.episode_length}")
+        if config.fps != CONTROL_HZ:
+            raise ConfigError(f"--env.fps={config.fps}: pusht is controlled at {CONTROL_HZ:.0f} Hz; leave it out")
+        for field in ("observation_width", "observation_height", "visualization_width", "visualization_height"):
+            if getattr(config, field) < 1:
+                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
+
+    def tasks(self) -> list[TaskSpec]:
+        config = self.config
+        if config.task.strip() not in (TASK, "pusht"):
+            raise ConfigError(f"pusht has no task {config.task}{nearest(config.task, [TASK])}; it has {TASK}")
+        features = {
+            IMAGE: Feature((config.observation_height, config.observation_width, 3), "uint8"),
+            STATE: Feature((2,)),
+            FULL_STATE: Feature((16,)),
+        }
+        spec = TaskSpec(
+            suite=self.name,
+            name=TASK,
+            id=0,
+            instruction=INSTRUCTION,
+            max_steps=config.episode_length,
+            control_hz=CONTROL_HZ,
+            observations={key: features[key] for key in _SHOWN[config.obs_type]},
+            action=ActionSpec(2, (0.0, 0.0), (512.0, 512.0)),
+            record_key=None,  # the video is larger, and marks the last action
+        )
+        return [spec]
+
+    def make(self, task: TaskSpec) -> PushTEnv:
+        return PushTEnv(task, self.config)
+
+
+class PushTEnv(Env):
+    """One PushT scene."""
+
+    def __init__(self, task: TaskSpec, config: PushTConfig) -> None:
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+        import cv2
+        from gym_pusht.envs.pusht import PushTEnv as Simulator
+
+        cv2.setNumThreads(1)  # it heeds no environment variable, and would start a thread per core for 96 x 96 pixels
+        self._task = task
+        self._sim = Simulator(
+            obs_type="environment_state_agent_pos",  # one that draws nothing by itself
+            render_mode="rgb_array",
+            observation_width=config.observation_width,
+            observation_height=config.observation_height,
+            visualization_width=config.visualization_width,
+            visualization_height=config.visualization_height,
+        )
+        self._seen: dict[str, np.ndarray] = {}
+
+    def reset(self, episode: EpisodeSpec) -> None:
+        self._sim._last_action = None  # else the first picture of the video marks an action of the episode before
+        self._seen, _ = self._sim.reset(seed=episode.seed)
+
+    def observe(self, cameras: Sequence[str]) -> Observation:
+        """See ``Env.observe``: position of the agent (2,), corners of the block (16,), and the image if asked for."""
+        observation: Observation = {"task": self._task.instruction}
+        if STATE in self._task.observations:
+            observation[STATE] = self._seen["agent_pos"].astype(np.float32)
+            observation[FULL_STATE] = self._seen["environment_state"].astype(np.float32)
+        for key in cameras:
+            if key not in self._task.images:
+                raise ContractError(f"{self._task.name} has no camera {key}; it has: {', '.join(self._task.images)}")
+            observation[key] = self._sim._render()
+        return observation
+
+    def step(self, action: np.ndarray) -> StepOutcome:
+        """Apply (2,): where the agent shall go, in pixels of a 512 x 512 plane. Success ends the episode."""
+        # lerobot-eval steps with float32: the same here, in whatever precision an action comes.
+        self._seen, reward, terminated, truncated, info = self._sim.step(np.asarray(action, dtype=np.float32))
+        flag = info.get("is_success")
+        return StepOutcome(float(reward), bool(terminated), bool(truncated), None if flag is None else bool(flag))
+
+    def render(self) -> np.ndarray:
+        picture: np.ndarray = self._sim.render()
+        return picture
+
+    def close(self) -> None:
+        self._sim.close()
+
+
+BENCHMARK = PushT
