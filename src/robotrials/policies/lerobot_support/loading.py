@@ -130,9 +130,18 @@ def _configuration(path: str, found: Checkpoint, overrides: Mapping[str, Any]) -
         raise ConfigError(f"LeRobot refuses {' '.join(arguments)} for policy {found.kind}") from error
     except Exception as error:  # a configuration's own checks raise what they like; all mean the same
         given = f" with {' '.join(arguments)}" if arguments else ""
-        raise ConfigError(f"--policy.path={path}: {checkpoint.CONFIG}{given} is refused by LeRobot: {error}") from error
+        raise ConfigError(
+            f"--policy.path={path}: {checkpoint.CONFIG}{given} is refused by LeRobot: {_root(error)}"
+        ) from error
     _require_device(config, overrides.get("device"))
     return config
+
+
+def _root(error: BaseException) -> BaseException:
+    """The first cause: LeRobot's parser wraps a configuration's own words in words that say nothing."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return error
 
 
 def _argument(cls: type, name: str, value: Any) -> str:
