@@ -1,0 +1,161 @@
+"""A run in figures: per task, per suite and overall, computed in one pass over the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+from robotrials.errors import LedgerError
+from robotrials.plan.plan import Plan
+from robotrials.results.ledger import Ledger
+from robotrials.results.record import EpisodeRecord, Timings
+from robotrials.stats.intervals import suite_rate, wilson
+
+PARTS = tuple(part.name for part in fields(Timings) if part.name != "total")
+"""Where an episode's time goes: reset, simulate, render, infer, wait."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one task, one suite or the whole run came to.
+
+    The denominator of every mean is ``n_finished``: successes and failures, not errors, which are counted apart. Means
+    of a suite and of the run are means over its tasks, each weighing the same; tasks without a finished episode are
+    left out. ``rate`` and ``interval`` (95 %: Wilson for a task, ``suite_rate`` for more) lie in [0, 1]. All means are
+    None while nothing has finished. ``seconds`` sums the wall time of all results, errors too, by ``PARTS``.
+    """
+
+    name: str
+    n_planned: int
+    n_finished: int
+    n_success: int
+    n_errors: int
+    rate: float | None
+    interval: tuple[float, float] | None
+    avg_sum_reward: float | None
+    avg_max_reward: float | None
+    mean_steps: float | None
+    seconds: Mapping[str, float]
+
+    @property
+    def n_missing(self) -> int:
+        """Episodes of the plan that have no result, not even an error."""
+        return self.n_planned - self.n_finished - self.n_errors
+
+
+@dataclass(frozen=True)
+class SuiteFigures(Figures):
+    """A suite, with its tasks in the order of the plan."""
+
+    tasks: tuple[Figures, ...]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The whole run: ``overall`` over all tasks, and its suites in the order of the plan."""
+
+    overall: Figures
+    suites: tuple[SuiteFigures, ...]
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        return self.overall.seconds
+
+    @property
+    def complete(self) -> bool:
+        """Every episode of the plan has finished, none with an error."""
+        return self.overall.n_finished == self.overall.n_planned
+
+
+@dataclass
+class _Sums:
+    """Running sums of one task."""
+
+    planned: int = 0
+    finished: int = 0
+    successes: int = 0
+    errors: int = 0
+    reward_sum: float = 0.0
+    reward_max: float = 0.0
+    steps: int = 0
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+
+    def add(self, record: EpisodeRecord) -> None:
+        for part in PARTS:
+            self.seconds[part] += getattr(record.timings, part)
+        if record.is_error:
+            self.errors += 1
+            return
+        self.finished += 1
+        self.successes += bool(record.success)
+        self.steps += record.steps
+        self.reward_sum += record.reward_sum or 0.0
+        self.reward_max += record.reward_max or 0.0
+
+    def figures(self, name: str) -> Figures:
+        n = self.finished
+        return Figures(
+            name=name,
+            n_planned=self.planned,
+            n_finished=n,
+            n_success=self.successes,
+            n_errors=self.errors,
+            rate=self.successes / n if n else None,
+            interval=wilson(self.successes, n) if n else None,
+            avg_sum_reward=self.reward_sum / n if n else None,
+            avg_max_reward=self.reward_max / n if n else None,
+            mean_steps=self.steps / n if n else None,
+            seconds=self.seconds,
+        )
+
+
+def summarize(ledger: Ledger, plan: Plan) -> RunSummary:
+    """The figures of ``plan`` from the results in ``ledger``; memory grows with the tasks, not with the episodes.
+
+    Raises:
+        LedgerError: the ledger holds episodes that the plan does not have.
+    """
+    sums = {task.key: _Sums() for task in plan.tasks}
+    for episode in plan:
+        sums[(episode.suite, episode.task)].planned += 1
+    for record in ledger.accepted():
+        if not 0 <= record.episode < len(plan):
+            raise LedgerError(
+                f"{ledger.path} holds episode {record.episode}, but the plan has only {len(plan)} episodes: "
+                "it is the ledger of another run"
+            )
+        episode = plan.episodes[record.episode]
+        sums[(episode.suite, episode.task)].add(record)
+    by_suite: dict[str, list[Figures]] = {}
+    for task in plan.tasks:
+        by_suite.setdefault(task.suite, []).append(sums[task.key].figures(task.name))
+    suites = tuple(
+        SuiteFigures(**vars(_over_tasks(suite, tasks)), tasks=tuple(tasks)) for suite, tasks in by_suite.items()
+    )
+    return RunSummary(_over_tasks("overall", [task for tasks in by_suite.values() for task in tasks]), suites)
+
+
+def _over_tasks(name: str, tasks: Sequence[Figures]) -> Figures:
+    rate: float | None = None
+    interval: tuple[float, float] | None = None
+    if any(task.n_finished for task in tasks):
+        rate, *bounds = suite_rate([(task.n_success, task.n_finished) for task in tasks])
+        interval = (bounds[0], bounds[1])
+    return Figures(
+        name=name,
+        n_planned=sum(task.n_planned for task in tasks),
+        n_finished=sum(task.n_finished for task in tasks),
+        n_success=sum(task.n_success for task in tasks),
+        n_errors=sum(task.n_errors for task in tasks),
+        rate=rate,
+        interval=interval,
+        avg_sum_reward=_mean(task.avg_sum_reward for task in tasks),
+        avg_max_reward=_mean(task.avg_max_reward for task in tasks),
+        mean_steps=_mean(task.mean_steps for task in tasks),
+        seconds={part: sum(task.seconds[part] for task in tasks) for part in PARTS},
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from robotrials.errors import LedgerError
+from robotrials.results.ledger import Ledger
+from robotrials.results.summary import summarize
+from robotrials.stats.intervals import suite_rate, wilson
+from tests.results.tiny_run import errored, fill, finished, plan
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "ledger.sqlite", {})
+
+
+def test_a_tasks_figures_count_finished_episodes_and_errors_apart(ledger: Ledger) -> None:
+    fill(ledger)
+    push, reach = summarize(ledger, plan()).suites[0].tasks
+    assert (push.name, push.n_planned, push.n_finished, push.n_success, push.n_errors, push.n_missing) == (
+        *("push", 4, 4, 3, 0, 0),
+    )
+    assert (push.rate, push.interval) == (0.75, wilson(3, 4))
+    assert (push.avg_sum_reward, push.avg_max_reward, push.mean_steps) == (1.0, 0.5, 140.0)
+    assert (reach.n_finished, reach.n_success, reach.n_errors, reach.n_missing) == (2, 1, 1, 1)
+    assert (reach.rate, reach.interval) == (0.5, wilson(1, 2))
+    assert (reach.avg_sum_reward, reach.avg_max_reward, reach.mean_steps) == (5.0, 1.5, 50.0)
+
+
+def test_a_task_with_errors_alone_has_no_rate(ledger: Ledger) -> None:
+    fill(ledger)
+    (hammer,) = summarize(ledger, plan()).suites[1].tasks
+    assert (hammer.n_finished, hammer.n_errors, hammer.n_missing) == (0, 2, 2)
+    assert (hammer.rate, hammer.interval, hammer.avg_sum_reward, hammer.avg_max_reward, hammer.mean_steps) == (
+        *(None, None, None, None, None),
+    )
+
+
+def test_a_suites_means_weigh_its_tasks_the_same(ledger: Ledger) -> None:
+    fill(ledger)
+    easy, hard = summarize(ledger, plan()).suites
+    assert (easy.name, easy.n_planned, easy.n_finished, easy.n_success, easy.n_errors) == ("easy", 8, 6, 4, 1)
+    mean, low, high = suite_rate([(3, 4), (1, 2)])
+    assert (easy.rate, easy.interval) == (mean, (low, high))
+    assert easy.rate == 0.625  # not 4 of 6
+    assert (easy.avg_sum_reward, easy.avg_max_reward, easy.mean_steps) == (3.0, 1.0, 95.0)
+    assert (hard.name, hard.rate, hard.n_errors) == ("hard", None, 2)
+
+
+def test_the_whole_run_is_the_mean_over_all_tasks_that_have_a_rate(ledger: Ledger) -> None:
+    fill(ledger)
+    summary = summarize(ledger, plan())
+    overall = summary.overall
+    assert (overall.n_planned, overall.n_finished, overall.n_success, overall.n_errors, overall.n_missing) == (
+        *(12, 6, 4, 3, 3),
+    )
+    assert (overall.rate, overall.interval) == (summary.suites[0].rate, summary.suites[0].interval)
+    assert not summary.complete
+
+
+def test_the_time_of_all_results_is_split_by_where_it_went(ledger: Ledger) -> None:
+    fill(ledger)
+    summary = summarize(ledger, plan())
+    six = {"reset": 3.0, "simulate": 6.0, "render": 12.0, "infer": 1.5, "wait": 0.75}
+    assert summary.seconds == six
+    assert summary.suites[0].tasks[1].seconds == {name: value / 3 for name, value in six.items()}
+
+
+def test_a_run_that_has_not_begun_has_no_figures_and_is_not_complete(ledger: Ledger) -> None:
+    summary = summarize(ledger, plan())
+    assert (summary.overall.rate, summary.overall.interval, summary.overall.n_missing) == (None, None, 12)
+    assert not summary.complete
+
+
+def test_a_run_is_complete_when_every_episode_has_finished_without_error(ledger: Ledger) -> None:
+    ledger.record([(finished(i, True, 1, 1.0, 1.0), True) for i in range(11)])
+    ledger.record([(errored(11), True)])
+    assert not summarize(ledger, plan()).complete
+    ledger.reopen_errors()
+    ledger.record([(finished(11, False, 1, 1.0, 1.0), True)])
+    summary = summarize(ledger, plan())
+    assert summary.complete
+    assert summary.overall.rate == pytest.approx(11 / 12)
+
+
+def test_a_ledger_of_another_plan_is_refused(ledger: Ledger) -> None:
+    ledger.record([(finished(12, True, 1, 1.0, 1.0), True)])
+    with pytest.raises(LedgerError, match="episode 12, but the plan has only 12 episodes"):
+        summarize(ledger, plan())
