@@ -84,6 +84,7 @@ def test_random_kills_of_workers_change_nothing(tmp_path: Path, undisturbed: str
     killed = []
 
     def kill_now_and_then() -> None:
+        wait_for_records(tmp_path / "run", 1)
         while not stop.wait(rng.uniform(0.3, 0.8)):
             pids = worker_pids()
             if pids and len(killed) < 6:
@@ -107,7 +108,7 @@ def test_error_on_every_attempt_is_recorded_as_error_and_counted_apart(tmp_path:
     assert not result.complete
     assert not result.interrupted
     overall = result.summary.overall
-    assert (overall.n_planned, overall.n_finished, overall.errors) == (12, 10, 2)
+    assert (overall.n_planned, overall.n_finished, overall.n_errors) == (12, 10, 2)
     assert any("the physics exploded" in text for text in result.failures)
     with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
         assert len(ledger.attempts_of(1)) == 3
@@ -121,7 +122,7 @@ def test_task_whose_every_episode_errs_fails_fast_and_the_others_go_on(tmp_path:
     listener = Listener()
     result = run(toy_config(tmp_path / "run", n_episodes=20, max_attempts=2, trouble="raise@a/*"), listener)
     overall = result.summary.overall
-    assert (overall.n_planned, overall.n_finished, overall.errors) == (40, 20, 20)
+    assert (overall.n_planned, overall.n_finished, overall.n_errors) == (40, 20, 20)
     with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
         tried = [episode for episode in range(20) if ledger.attempts_of(episode)[0].attempt > 0]
     assert len(tried) <= 4
@@ -138,7 +139,7 @@ def test_resume_tries_errors_again_and_keeps_what_finished(tmp_path: Path, undis
     directory = tmp_path / "run"
     config = toy_config(directory, trouble="once@a/1", max_attempts=1)
     first = run(config)
-    assert first.summary.overall.errors == 1
+    assert first.summary.overall.n_errors == 1
     resumed = execute(prepare_resume(directory), Listener())
     assert resumed.complete
     assert digest(directory) == undisturbed
@@ -207,7 +208,7 @@ def test_missing_success_signal_is_refused(tmp_path: Path) -> None:
 
 def test_nan_in_some_episodes_is_an_error_of_those_and_is_not_retried(tmp_path: Path) -> None:
     result = run(toy_config(tmp_path / "run", "tests.toy:NotANumber", tasks="a"))
-    assert (result.summary.overall.n_finished, result.summary.overall.errors) == (3, 3)
+    assert (result.summary.overall.n_finished, result.summary.overall.n_errors) == (3, 3)
     with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
         assert len(ledger.attempts_of(1)) == 1
 

@@ -19,19 +19,22 @@ def option(default: Any, help: str, **more: Any) -> Any:
 @dataclass(frozen=True)
 class PolicyChoice:
     """Which policy: a registered ``type`` or an import path ``module:Class``, a ``path`` to weights or to a file of
-    actions, and the rest of ``--policy.*``, which the policy's constructor checks."""
+    actions, and the rest of ``--policy.*``, which its constructor checks. ``python`` is the interpreter it runs
+    in, None: the one that is running now."""
 
     type: str | None = None
     path: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    python: str | None = None
 
 
 @dataclass(frozen=True)
 class EnvChoice:
-    """Which benchmark (``--env.type``) and its ``--env.*`` options, ``task`` among them."""
+    """Which benchmark (``--env.type``) and its ``--env.*`` options, ``task`` among them; ``python`` as for a policy."""
 
     type: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    python: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class EvalSettings:
 
     n_episodes: int = option(50, "episodes of every task")
     batch_size: int = option(0, "environments in flight, one process each; 0: as many as this process has cores")
+    policy_servers: int = option(0, "policy servers, one process each; 0: one if the policy wants it (LeRobot's do)")
     max_attempts: int = option(3, "how often an episode that errs is tried before it is recorded as an error")
     step_timeout: float = option(120.0, "seconds after which a step, reset or policy call counts as hung")
     record: str = option("first:10", "videos of each task: none, failures, first:N or all")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +25,8 @@ class PolicySpec:
     ``observations`` maps the keys it reads to the shape it expects (None: any shape). ``n_obs_steps`` > 1 asks for the
     last so many observations, oldest first on a leading axis (the first one repeated at the start, as LeRobot does).
     ``n_action_steps`` actions of each chunk are played before the policy looks again. ``action_dim`` None: whatever
-    the task has. ``needs_env`` policies run in the worker and see the simulator itself.
+    the task has. ``needs_env`` policies run in the worker and see the simulator itself. ``max_batch`` sessions at most
+    are given to one call of ``act`` (None: all that wait).
     """
 
     name: str
@@ -33,6 +35,7 @@ class PolicySpec:
     n_action_steps: int = 1
     n_obs_steps: int = 1
     needs_env: bool = False
+    max_batch: int | None = None
 
 
 @dataclass
@@ -49,7 +52,16 @@ class Session:
 
 
 class Policy(ABC):
-    """A policy in this process. Its constructor takes the ``--policy.*`` options as keyword arguments."""
+    """A policy in this process. Its constructor takes the ``--policy.*`` options as keyword arguments.
+
+    A class with ``served`` set lives in a policy server, because it is heavy or gains by batching; others are made in
+    every worker.
+    """
+
+    served: ClassVar[bool] = False
+
+    infer_s: float | None = None
+    """For a policy that acts elsewhere: seconds of the last ``act`` that were computation; the rest was waiting."""
 
     @abstractmethod
     def spec(self) -> PolicySpec:
@@ -58,6 +70,10 @@ class Policy(ABC):
     def new_session(self, episode: EpisodeSpec, task: TaskSpec, env: Env | None = None) -> Session:
         """Begin an episode. ``env`` is given to ``needs_env`` policies only."""
         return Session(episode, task, episode.rng("policy"), env)
+
+    def describe(self) -> dict[str, Any]:
+        """What a run records of it beside its spec, as JSON values."""
+        return {}
 
     @abstractmethod
     def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:

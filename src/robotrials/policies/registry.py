@@ -127,6 +127,14 @@ def revision(choice: PolicyChoice) -> str:
     return f"{code} sha256:{files.digest(files.locate(choice.path))}" if choice.path else code
 
 
+def is_served(choice: PolicyChoice) -> bool:
+    """Whether the policy lives in a policy server unless told otherwise. A user's own class does not: its module is
+    not imported to find out (``--eval.policy_servers=1`` asks for one)."""
+    name = type_of(choice)
+    module = None if import_path.is_import_path(name) else _own_module(name)
+    return module is not None and bool(module.POLICY.served)
+
+
 def _own_module(name: str) -> ModuleType | None:
     """This package's module for ``name``; None when a plugin has it.
 

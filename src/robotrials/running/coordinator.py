@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import zmq
 
 from robotrials.errors import ConfigError, ContractError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
+from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.running.fit import check_fit
@@ -27,14 +29,15 @@ from robotrials.running.messages import (
     Hello,
     Job,
     Lease,
-    PolicyNeeds,
     Ready,
     Refused,
+    Serving,
     Stop,
 )
 from robotrials.running.observer import Observer
 from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+from robotrials.running.servers import ServerPool
 from robotrials.running.tally import Tally
 from robotrials.wire.envelope import Message, encode
 
@@ -43,6 +46,9 @@ _PROGRESS_EVERY_S = 0.25
 _DRAIN_LIMIT = 2000
 """Messages taken before the ledger commits and answers go out."""
 _MAX_START_FAILURES = 3
+"""So many workers in a row may die before they are ready, while none has been: something is wrong with all of them."""
+_MAX_START_FAILURES_LATER = 20
+"""The same once some have been ready: then it is memory, or somebody's kill, and may pass."""
 _STANDSTILL_S = 5.0
 """A loop that took longer than this between two ticks was itself suspended."""
 
@@ -72,7 +78,8 @@ class Coordinator:
         router: zmq.Socket[bytes],
         token: str,
         observer: Observer,
-        on_policy: Callable[[PolicyNeeds], None] = lambda needs: None,
+        servers: ServerPool | None = None,
+        on_policy: Callable[[PolicySpec, Mapping[str, Any]], None] = lambda spec, about: None,
     ) -> None:
         self._plan = plan
         self._queue = queue
@@ -86,7 +93,8 @@ class Coordinator:
         self._observer = observer
         self._on_policy = on_policy
         self._roster = Roster(terms.step_timeout)
-        self._policy: PolicyNeeds | None = None
+        self._servers = servers
+        self._policy: PolicySpec | None = None
         self._commit: list[tuple[EpisodeRecord, bool]] = []
         self._free: list[WorkerEntry] = []
         self._start_failures = 0
@@ -95,6 +103,7 @@ class Coordinator:
             Ready: self._on_ready,
             Refused: self._on_refused,
             Done: self._on_done,
+            Serving: self._on_serving,
         }
 
     def request_stop(self, reason: str) -> None:
@@ -111,6 +120,8 @@ class Coordinator:
         """
         graceful = False
         try:
+            if self._servers is not None:
+                self._servers.start()
             for slot in range(self._terms.n_workers):
                 self._start_worker(slot)
             try:
@@ -127,6 +138,7 @@ class Coordinator:
     def _loop(self) -> None:
         next_tick = next_progress = time.monotonic()
         pending_exits: list[WorkerExit] = []
+        pool = self._servers
         while not self._queue.is_finished and self._stop_reason is None:
             if self._router.poll(int(_TICK_S * 1000)):
                 self._drain()
@@ -134,11 +146,15 @@ class Coordinator:
             now = time.monotonic()
             if now >= next_tick:
                 if now - next_tick > _STANDSTILL_S:
-                    self._roster.forgive()
+                    for roster in (self._roster, *([pool.roster] if pool else [])):
+                        roster.forgive()
                 # Exits are judged one tick after they were seen: what the worker said last is read first.
                 for gone in pending_exits:
                     self._on_exit(gone)
                 pending_exits = self._launcher.exits()
+                if pool is not None:
+                    for gone in pool.exits():
+                        self._on_server_exit(pool, gone)
                 self._kill_hung()
                 self._settle()
                 next_tick = now + _TICK_S
@@ -181,11 +197,15 @@ class Coordinator:
         if isinstance(message, Beat):
             if hmac.compare_digest(message.token, self._token):
                 self._roster.beat(message)
+                if self._servers is not None:
+                    self._servers.roster.beat(message)
             return
         if isinstance(message, Hello):
             self._on_hello(identity, message)
             return
         entry = self._roster.by_identity(identity)
+        if entry is None and self._servers is not None:
+            entry = self._servers.roster.by_identity(identity)
         handler = self._handlers.get(type(message))
         if entry is None or handler is None:
             raise WireError(f"{message.kind} from a peer that is no worker of this run")
@@ -194,20 +214,49 @@ class Coordinator:
     def _on_hello(self, identity: bytes, hello: Hello) -> None:
         if not hmac.compare_digest(hello.token, self._token):
             raise WireError("a worker without this run's token")
+        pool = self._servers
+        if pool is not None and (server := pool.roster.greet(hello.worker, identity)) is not None:
+            pool.roster.enter(server, WorkerState.LOADING)
+            self._send(server, pool.job())
+            return
         entry = self._roster.greet(hello.worker, identity)
         if entry is None:
             self._router.send_multipart([identity, encode(Stop("this run expects no worker of that name"))])
             return
+        if pool is not None and not pool.is_ready:
+            self._roster.enter(entry, WorkerState.WAITING)
+            return
+        self._give_job(entry)
+
+    def _give_job(self, entry: WorkerEntry) -> None:
         self._roster.enter(entry, WorkerState.LOADING)
-        self._send(entry, self._job)
+        server = self._servers.address_for(entry.slot) if self._servers else None
+        self._send(entry, replace(self._job, server=server))
+
+    def _on_serving(self, entry: WorkerEntry, message: Message) -> None:
+        """A policy server is up: once all are, the workers that waited for it get their job."""
+        assert isinstance(message, Serving)
+        pool = self._servers
+        if pool is None or pool.roster.by_name(entry.name) is not entry:
+            raise WireError("serving, from a worker")
+        self._know_policy(message.policy, message.about)
+        self._start_failures = 0
+        entry.was_ready = True
+        pool.roster.enter(entry, WorkerState.SERVING)
+        if pool.is_ready:
+            for worker in self._roster:
+                if worker.state is WorkerState.WAITING:
+                    self._give_job(worker)
+
+    def _know_policy(self, spec: PolicySpec, about: Mapping[str, Any]) -> None:
+        if self._policy is None:
+            check_fit(spec.name, spec.observations, spec.action_dim, self._plan.tasks, self._job.rename_map)
+            self._policy = spec
+            self._on_policy(spec, about)
 
     def _on_ready(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Ready)
-        needs = message.policy
-        if self._policy is None:
-            check_fit(needs.name, needs.observations, needs.action_dim, self._plan.tasks, self._job.rename_map)
-            self._policy = needs
-            self._on_policy(needs)
+        self._know_policy(message.policy, message.about)
         self._start_failures = 0
         entry.was_ready = True
         self._become_free(entry)
@@ -216,8 +265,11 @@ class Coordinator:
         assert isinstance(message, Refused)
         if message.expected:
             raise ConfigError(message.reason)
-        entry.killed_because = f"could not make the policy: {message.reason}"
-        self._end_worker(entry, entry.killed_because)
+        reason = f"could not make the policy: {message.reason}"
+        if self._servers is not None and self._servers.roster.by_name(entry.name) is entry:
+            self._servers.kill(entry, reason)
+        else:
+            self._end_worker(entry, reason)
 
     def _on_done(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Done)
@@ -310,6 +362,9 @@ class Coordinator:
     def _kill_hung(self) -> None:
         for entry, reason in self._roster.hung():
             self._end_worker(entry, reason)
+        if self._servers is not None:
+            for entry, reason in self._servers.roster.hung():
+                self._servers.kill(entry, reason)
 
     def _on_exit(self, gone: WorkerExit) -> None:
         """A worker died: its leases err, and its slot gets a new one while there is work."""
@@ -323,11 +378,26 @@ class Coordinator:
             self._fail(leased, record, retryable=True, at_start=False)
         self._queue.forget_worker(gone.name)
         if not entry.was_ready:
-            self._start_failures += 1
-            if self._start_failures >= _MAX_START_FAILURES:
-                raise ConfigError(f"workers cannot start: {reason}. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
+            self._count_start_failure("workers", reason, gone)
         if self._queue.n_pending:
             self._start_worker(entry.slot)
+
+    def _on_server_exit(self, pool: ServerPool, gone: WorkerExit) -> None:
+        """A policy server died: the episodes it served err at their next request, and find its successor."""
+        entry = pool.roster.remove(gone.name)
+        if entry is None:
+            return
+        reason = entry.killed_because or f"policy server {gone.name} was lost ({gone.how})"
+        if not entry.was_ready:
+            self._count_start_failure("policy servers", reason, gone)
+        self._observer.on_message(f"{reason}; starting another. Log: {gone.log}")
+        pool.replace(entry)
+
+    def _count_start_failure(self, who: str, reason: str, gone: WorkerExit) -> None:
+        self._start_failures += 1
+        limit = _MAX_START_FAILURES if self._policy is None else _MAX_START_FAILURES_LATER
+        if self._start_failures >= limit:
+            raise ConfigError(f"{who} cannot start: {reason}. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
 
     def _end(self, graceful: bool) -> None:
         """Tell all workers to stop; after an interruption there is nothing to wait for."""
@@ -337,6 +407,8 @@ class Coordinator:
             else:
                 self._launcher.kill(entry.name)
         self._launcher.close(grace_s=10.0 if graceful else 0.0)
+        if self._servers is not None:
+            self._servers.close()
         if graceful:
             self._show_progress()
 

@@ -6,13 +6,13 @@ import dataclasses
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark
+from robotrials.benchmarks.installed import Installed
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.options import build
@@ -24,16 +24,16 @@ FORMAT = 1
 
 
 def run_identity(
-    config: RunConfig, benchmark: Benchmark, packages: Mapping[str, str], plan: Plan, policy_revision: str
+    config: RunConfig, benchmark: Benchmark, installed: Installed, plan: Plan, policy_revision: str
 ) -> dict[str, Any]:
     """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights."""
     options = dataclasses.asdict(benchmark.config)
     options.pop("task", None)  # the plan holds the tasks themselves
     return {
         "robotrials": __version__,
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "python": installed.python,
         "plan": plan.hash(),
-        "benchmark": {"name": benchmark.name, "options": _jsonable(options), "packages": dict(packages)},
+        "benchmark": {"name": benchmark.name, "options": _jsonable(options), "packages": dict(installed.packages)},
         "policy": {
             "type": config.policy.type or "",
             "revision": policy_revision,

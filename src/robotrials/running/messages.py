@@ -2,23 +2,30 @@
 
 worker                       coordinator
   Hello   ------------------>              who I am, the run's token
-          <------------------  Job         benchmark, policy, tasks
+          <------------------  Job         benchmark, policy or its server, tasks
   Ready   ------------------>              what the policy needs (checked before any simulator is built)
           <------------------  Lease       one episode
   Done    ------------------>              its record; answered by the next Lease, or by Stop
   Refused ------------------>              the job cannot be done here, and why
   Beat    ------------------>              from a thread of its own, every second: how far the episode is
+
+policy server                coordinator
+  Hello   ------------------>
+          <------------------  Serve       which policy
+  Serving ------------------>              loaded: what it needs, and where workers reach it
+  Refused, Beat                            as above
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
-from robotrials.plan.task import Feature, TaskSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EpisodeRecord
 from robotrials.wire.envelope import Message, Vocabulary
 
@@ -34,11 +41,13 @@ class Hello(Message):
 
 @dataclass(frozen=True)
 class Job(Message):
-    """All a worker must know before its first episode. ``run_dir`` is where videos go."""
+    """All a worker must know before its first episode. ``server`` is where its policy lives, None: in the worker.
+    ``run_dir`` is where videos go."""
 
     kind: ClassVar[str] = "job"
     env: EnvChoice
     policy: PolicyChoice
+    server: str | None
     tasks: tuple[TaskSpec, ...]
     rename_map: Mapping[str, str]
     run_dir: str
@@ -47,21 +56,31 @@ class Job(Message):
 
 
 @dataclass(frozen=True)
-class PolicyNeeds:
-    """``policies.base.PolicySpec`` as it crosses the wire."""
-
-    name: str
-    observations: Mapping[str, Feature | None]
-    action_dim: int | None
-    n_action_steps: int
-    n_obs_steps: int
-
-
-@dataclass(frozen=True)
 class Ready(Message):
     kind: ClassVar[str] = "ready"
     worker: str
-    policy: PolicyNeeds
+    policy: PolicySpec
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Serve(Message):
+    """``exact`` as ``--eval.exact``."""
+
+    kind: ClassVar[str] = "serve"
+    policy: PolicyChoice
+    exact: bool
+    beat_every: float
+
+
+@dataclass(frozen=True)
+class Serving(Message):
+    """``about`` is what the policy tells of itself, for run.json."""
+
+    kind: ClassVar[str] = "serving"
+    worker: str
+    policy: PolicySpec
+    about: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -118,5 +137,5 @@ class Stop(Message):
     reason: str
 
 
-WORKER_TALK = Vocabulary(Hello, Job, Ready, Refused, Lease, Done, Beat, Stop)
+WORKER_TALK = Vocabulary(Hello, Job, Serve, Serving, Ready, Refused, Lease, Done, Beat, Stop)
 """All that is said between a coordinator and its workers."""

@@ -10,7 +10,6 @@ import random
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,20 +21,7 @@ from robotrials.policies.base import Policy, PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.fit import env_key_of
-
-
-@dataclass
-class Pulse:
-    """Where an episode is: written by the stepping thread, read by the one that sends heartbeats."""
-
-    lease: int = 0
-    count: int = 0
-    phase: str = "start"
-    step: int = 0
-
-    def enter(self, phase: str) -> None:
-        self.phase = phase
-        self.count += 1
+from robotrials.running.pulse import Pulse
 
 
 class Eyes:
@@ -115,7 +101,7 @@ class Rollout:
         env.reset(episode)
         session = policy.new_session(episode, task, env if spec.needs_env else None)
         mark = clock()
-        reset_s, simulate_s, render_s, infer_s = mark - began, 0.0, 0.0, 0.0
+        reset_s, simulate_s, render_s, infer_s, wait_s = mark - began, 0.0, 0.0, 0.0, 0.0
 
         step, looks, video_renders = 0, 0, 0
         reward_sum, reward_max, success = 0.0, -float("inf"), False
@@ -129,7 +115,9 @@ class Rollout:
             looks += 1
             pulse.enter("simulate")
             mark = clock()
-            infer_s += mark - before
+            inside = policy.infer_s
+            infer_s += mark - before if inside is None else inside
+            wait_s += 0.0 if inside is None else mark - before - inside
             last = len(chunk) - 1
             for position, action in enumerate(chunk):
                 if video is not None and video.wants(step):
@@ -183,6 +171,7 @@ class Rollout:
                 simulate=simulate_s,
                 render=render_s,
                 infer=infer_s,
+                wait=wait_s,
                 total=clock() - began,
             ),
             started_at=started_at,

@@ -14,9 +14,11 @@ class WorkerState(Enum):
     """What the coordinator may send a worker next."""
 
     STARTING = "starting"  # process started, no Hello yet
+    WAITING = "waiting"  # greeted; the policy server is not up yet
     LOADING = "loading"  # has the job, no Ready yet
     IDLE = "idle"  # waits for a lease
     BUSY = "busy"  # holds a lease
+    SERVING = "serving"  # a policy server that is up
     ENDING = "ending"  # told to stop, or killed
 
 
@@ -43,7 +45,8 @@ class Roster:
     START_LIMIT_S = 600.0
     """Importing a simulator from a cold network disk is slow; longer than this is a hang."""
 
-    def __init__(self, step_timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, step_timeout: float, prefix: str = "w", clock: Callable[[], float] = time.monotonic) -> None:
+        self._prefix = prefix
         self._step_timeout = step_timeout
         self._clock = clock
         self._by_name: dict[str, WorkerEntry] = {}
@@ -60,7 +63,7 @@ class Roster:
         """A new worker for ``slot``: w3, and w3.2 when that has died."""
         generation = self._generations.get(slot, 0) + 1
         self._generations[slot] = generation
-        name = f"w{slot}" if generation == 1 else f"w{slot}.{generation}"
+        name = f"{self._prefix}{slot}" + ("" if generation == 1 else f".{generation}")
         entry = WorkerEntry(name, slot, moved_at=self._clock())
         self._by_name[name] = entry
         return entry
@@ -108,7 +111,8 @@ class Roster:
         now, found = self._clock(), []
         for entry in self._by_name.values():
             still = now - entry.moved_at
-            if entry.state is WorkerState.BUSY and still > self._step_timeout:
+            busy = entry.state is WorkerState.BUSY or (entry.state is WorkerState.SERVING and entry.phase == "infer")
+            if busy and still > self._step_timeout:
                 found.append(
                     (
                         entry,

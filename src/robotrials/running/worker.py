@@ -7,13 +7,12 @@ environment variable ROBOTRIALS_TOKEN. It imports the benchmark's simulator and 
 from __future__ import annotations
 
 import argparse
-import ctypes
+import importlib
 import logging
 import os
 import signal
 import socket as host_info
 import sys
-import threading
 import time
 import traceback
 from dataclasses import replace
@@ -32,23 +31,22 @@ from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.messages import (
     WORKER_TALK,
-    Beat,
     Done,
     Hello,
     Job,
     Lease,
-    PolicyNeeds,
     Ready,
     Refused,
     Stop,
 )
-from robotrials.running.rollout import Pulse, Rollout
+from robotrials.running.pulse import TOKEN_VARIABLE, Pulse, live_with, start_heart
+from robotrials.running.rollout import Rollout
+from robotrials.serving.client import ServedPolicy
 from robotrials.wire.envelope import Message
 from robotrials.wire.transport import connect_dealer, send
 
 log = logging.getLogger("robotrials.running.worker")  # the name, since this module runs as __main__
 
-TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
 _MAX_TRACEBACK = 8000
 """Characters of an error's traceback that go into the ledger; the log has all of it."""
 
@@ -68,14 +66,16 @@ class Worker:
 
     def run(self) -> None:
         """Until the coordinator says stop."""
-        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), self._token))
+        token = self._token
+        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token))
         first = self._receive()
         if isinstance(first, Stop):
             return
         job = cast(Job, _expect(first, Job))
-        threading.Thread(target=self._send_beats, args=(job.beat_every,), daemon=True).start()
+        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every)
         try:
-            benchmark, policy = make_benchmark(job.env), make_policy(job.policy)
+            benchmark = make_benchmark(job.env)
+            policy = make_policy(job.policy) if job.server is None else ServedPolicy(job.server, token, self._name)
             spec = policy.spec()
         except RobotrialsError as error:
             send(self._socket, Refused(self._name, str(error), expected=True))
@@ -86,8 +86,7 @@ class Worker:
             send(self._socket, Refused(self._name, _one_line(error), expected=False))
             self._await_stop()
             return
-        needs = PolicyNeeds(spec.name, spec.observations, spec.action_dim, spec.n_action_steps, spec.n_obs_steps)
-        send(self._socket, Ready(self._name, needs))
+        send(self._socket, Ready(self._name, spec, policy.describe()))
         tasks = {task.key: task for task in job.tasks}
         while True:
             message = self._receive()
@@ -169,17 +168,6 @@ class Worker:
             started_at=started_at,
         )
 
-    def _send_beats(self, every: float) -> None:
-        """From its own thread and socket: ZeroMQ sockets belong to one thread."""
-        socket = connect_dealer(self._context, self._address)
-        pulse, parent = self._pulse, os.getppid()
-        while True:
-            time.sleep(every)
-            if os.getppid() != parent:
-                os._exit(3)  # The coordinator died and this process was adopted: nobody waits for the result.
-            beat = Beat(self._name, self._token, pulse.lease, pulse.count, pulse.phase, pulse.step)
-            send(socket, beat)
-
     def _receive(self) -> Message:
         return WORKER_TALK.decode(self._socket.recv())
 
@@ -224,26 +212,20 @@ def _line_about(record: EpisodeRecord, episode: EpisodeSpec, wall: float) -> str
     )
 
 
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when the coordinator dies, so that no kill leaves workers behind."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m robotrials.running.worker")
     parser.add_argument("--connect", required=True, help="the coordinator's address")
     parser.add_argument("--name", required=True, help="this worker's name")
     parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
+    parser.add_argument("--preload", default="", help="comma list of modules to import while the policy loads")
     arguments = parser.parse_args()
     if arguments.parent:
-        _die_with_parent()
-        if os.getppid() != arguments.parent:
-            os._exit(3)
+        live_with(arguments.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
     log.setLevel(logging.INFO)  # this module's own lines, not those of every library
+    for module in filter(None, arguments.preload.split(",")):
+        importlib.import_module(module)
     Worker(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, "")).run()
     sys.stderr.flush()
     # Environments are closed; what the interpreter would tear down now is only libraries' globals, whose order of

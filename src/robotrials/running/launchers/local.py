@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from robotrials.errors import ConfigError
@@ -18,23 +18,35 @@ _TAIL_BYTES = 2000
 
 
 class LocalLauncher:
-    """Starts ``python -m robotrials.running.worker`` in a session of its own, its output in ``log_dir/<name>.log``."""
+    """Starts ``python -m <module> --connect=... --name=... --parent=...``, each in a session of its own, its
+    output in ``log_dir/<name>.log``."""
 
-    def __init__(self, address: str, log_dir: Path, environment: Mapping[str, str], python: str | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        address: str,
+        log_dir: Path,
+        environment: Mapping[str, str],
+        python: str | None = None,
+        arguments: Callable[[str], Sequence[str]] = lambda name: (),
+    ) -> None:
+        self._module = module
         self._address = address
         self._log_dir = log_dir
         self._environment = dict(environment)
         self._python = python or sys.executable
+        self._arguments = arguments
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
         command = [
             self._python,
             "-m",
-            "robotrials.running.worker",
+            self._module,
             f"--connect={self._address}",
             f"--name={name}",
             f"--parent={os.getpid()}",
+            *self._arguments(name),
         ]
         with open(self._log_path(name), "ab") as log:
             try:
@@ -48,7 +60,7 @@ class LocalLauncher:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise ConfigError(f"cannot start a worker with {self._python}: {error}") from None
+                raise ConfigError(f"cannot start a process with {self._python}: {error}") from None
 
     def exits(self) -> list[WorkerExit]:
         ended = [(name, process) for name, process in self._processes.items() if process.poll() is not None]

@@ -1,0 +1,130 @@
+"""Policy server: round trips of an observation, and throughput of the batcher under load.
+
+    python bench/serving.py
+
+1. One worker, a policy that answers at once, an observation of 301 kB (two 224x224 images and 8 floats): median time from
+   the call of ``act`` to its actions, by shared memory and over TCP.
+2. Eight sessions against a policy that takes 20 + 0.5 n milliseconds for n rows: observations a second against the ideal,
+   where every pass holds all eight; once while all run, and once with the last episodes finishing one by one.
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from robotrials.benchmarks.base import Observation
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import ActionSpec, TaskSpec
+from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.serving.client import ServedPolicy
+from robotrials.serving.server import PolicyServer
+from robotrials.wire.stream import address_of, listen
+
+TASK = TaskSpec("bench", "bench", 0, "do it", 500, 20.0, {}, ActionSpec(7, (-1.0,) * 7, (1.0,) * 7))
+FIXED_S, PER_ROW_S = 0.020, 0.0005
+
+
+class Answering(Policy):
+    """Zero actions after ``fixed_s + n * per_row_s`` seconds for n rows."""
+
+    def __init__(self, fixed_s: float, per_row_s: float) -> None:
+        self.fixed_s, self.per_row_s = fixed_s, per_row_s
+        self.rows: list[int] = []
+
+    def spec(self) -> PolicySpec:
+        return PolicySpec("answering", max_batch=16)
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        self.rows.append(len(sessions))
+        if self.fixed_s:
+            time.sleep(self.fixed_s + self.per_row_s * len(sessions))
+        return np.zeros((len(sessions), 1, 7), np.float32)
+
+
+def in_child(address: str, policy: Policy) -> tuple[int, str]:
+    """Serve ``policy`` in a forked process; its pid and address."""
+    listener = listen(address)
+    pid = os.fork()
+    if pid == 0:
+        PolicyServer(policy, listener, "secret").serve()
+        os._exit(0)
+    return pid, address_of(listener)
+
+
+def observation() -> Observation:
+    rng = np.random.default_rng(0)
+    images = {f"observation.images.{i}": rng.integers(0, 255, (224, 224, 3), dtype=np.uint8) for i in range(2)}
+    return {**images, "observation.state": rng.random(8).astype(np.float32), "task": "do it"}
+
+
+def round_trip(address: str, n: int = 3000) -> float:
+    """Median microseconds."""
+    pid, where = in_child(address, Answering(0.0, 0.0))
+    client = ServedPolicy(where, "secret", "bench")
+    session, seen = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK), observation()
+    times = []
+    for _ in range(n):
+        began = time.perf_counter()
+        client.act([session], [seen])
+        times.append(time.perf_counter() - began)
+    client.close()
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return statistics.median(times[n // 10 :]) * 1e6
+
+
+def throughput(lengths: Sequence[int]) -> tuple[float, float]:
+    """Observations a second of one session for each of ``lengths`` (its number of requests), and the ideal."""
+    with tempfile.TemporaryDirectory() as folder:
+        pid, where = in_child(f"unix://{folder}/server", Answering(FIXED_S, PER_ROW_S))
+        ready = threading.Barrier(len(lengths) + 1)
+
+        def play(length: int) -> None:
+            client = ServedPolicy(where, "secret", "bench")
+            session, seen = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK), observation()
+            ready.wait()
+            for _ in range(length):
+                client.act([session], [seen])
+            client.close()
+
+        threads = [threading.Thread(target=play, args=(length,)) for length in lengths]
+        for thread in threads:
+            thread.start()
+        ready.wait()
+        began = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        wall = time.perf_counter() - began
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    ideal = sum(FIXED_S + PER_ROW_S * sum(length > i for length in lengths) for i in range(max(lengths)))
+    return sum(lengths) / wall, sum(lengths) / ideal
+
+
+def main() -> None:
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        figures["round_trip_shared_us"] = round(round_trip(f"unix://{folder}/server"), 1)
+    figures["round_trip_tcp_us"] = round(round_trip("tcp://127.0.0.1:0"), 1)
+    for name, lengths in (("steady", [150] * 8), ("finishing", [20 * (i + 1) for i in range(8)])):
+        reached, ideal = throughput(lengths)
+        figures[f"{name}_obs_per_s"] = round(reached, 1)
+        figures[f"{name}_ideal_obs_per_s"] = round(ideal, 1)
+        figures[f"{name}_share_of_ideal"] = round(reached / ideal, 3)
+    for name, value in figures.items():
+        print(f"{name:32} {value:>12}")
+    print(json.dumps({"bench": "serving", "python": sys.version.split()[0], **figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The policy servers of a run: started before the workers, watched like them, replaced when they die."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from robotrials.plan.config import PolicyChoice
+from robotrials.policies.base import PolicySpec
+from robotrials.running.launchers.base import Launcher, WorkerExit
+from robotrials.running.messages import Serve
+from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+
+
+@dataclass(frozen=True)
+class ServerTerms:
+    """Which policy, and where each server listens: one address a server."""
+
+    policy: PolicyChoice
+    exact: bool
+    addresses: tuple[str, ...]
+    beat_every: float
+    step_timeout: float
+
+
+class ServerPool:
+    """One server for each address. Workers are spread over them by slot."""
+
+    def __init__(self, terms: ServerTerms, launcher: Launcher) -> None:
+        self._terms = terms
+        self._launcher = launcher
+        self.roster = Roster(terms.step_timeout, prefix="s")
+        self.policy: PolicySpec | None = None
+        self.about: Mapping[str, Any] = {}
+
+    def __iter__(self) -> Iterator[WorkerEntry]:
+        return iter(self.roster)
+
+    @property
+    def is_ready(self) -> bool:
+        """Every server has its policy loaded."""
+        serving = [entry for entry in self.roster if entry.state is WorkerState.SERVING]
+        return len(serving) == len(self._terms.addresses)
+
+    def start(self) -> None:
+        for slot in range(len(self._terms.addresses)):
+            self._start(slot)
+
+    def job(self) -> Serve:
+        return Serve(self._terms.policy, self._terms.exact, self._terms.beat_every)
+
+    def address_for(self, worker_slot: int) -> str:
+        """The server of the worker in that slot: always the same, so that a restarted one finds it again."""
+        return self._terms.addresses[worker_slot % len(self._terms.addresses)]
+
+    def exits(self) -> list[WorkerExit]:
+        return self._launcher.exits()
+
+    def replace(self, gone: WorkerEntry) -> None:
+        """Start another server in the place of one that has died."""
+        self._start(gone.slot)
+
+    def kill(self, entry: WorkerEntry, reason: str) -> None:
+        entry.killed_because = reason
+        self.roster.enter(entry, WorkerState.ENDING)
+        self._launcher.kill(entry.name)
+
+    def close(self) -> None:
+        """End them all: a server has nothing to lose."""
+        for entry in self.roster:
+            self._launcher.kill(entry.name)
+        self._launcher.close(grace_s=0.0)
+
+    def _start(self, slot: int) -> None:
+        self._launcher.start(self.roster.enlist(slot).name)

@@ -1,0 +1,139 @@
+"""Which waiting requests go into the next forward pass, and what each of them gets back."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotrials.benchmarks.base import Observation
+from robotrials.errors import ContractError
+from robotrials.policies.base import Policy, Session
+
+
+@dataclass(frozen=True)
+class Request:
+    """One session waits for its next chunk. ``client`` is where the reply goes."""
+
+    client: int
+    request: int
+    session_number: int
+    session: Session
+    observation: Observation
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The chunk (T, A) for ``request``, or the ``error`` in its place."""
+
+    request: Request
+    actions: np.ndarray | None
+    error: Exception | None
+    infer_s: float
+    rows: int
+
+
+_PATIENCE = 0.1
+"""Of the last pass's duration, how much a batch may wait for sessions that are known to be about to ask."""
+
+
+@dataclass
+class _Pace:
+    """How long one session takes between a chunk and its next request."""
+
+    answered_at: float = 0.0
+    think_s: float | None = None
+    is_thinking: bool = False
+
+
+class Batcher:
+    """One forward pass at a time over whatever waits, first come first served, up to ``max_batch`` sessions.
+
+    When a pass ends, what has come meanwhile is the next batch. There is one reason to hold it back: a session that was
+    just answered and has so far always asked again at once. Without that, sessions in step fall apart into two
+    groups that take turns, at half the throughput. The wait ends after a tenth of a pass at the latest, and is only
+    for sessions that are open and whose usual pace brings them back by then: never for what cannot come.
+    """
+
+    def __init__(self, policy: Policy, max_batch: int | None) -> None:
+        self._policy = policy
+        self._max_batch = max_batch
+        self._waiting: deque[Request] = deque()
+        self._paces: dict[tuple[int, int], _Pace] = {}
+        self._pass_s = 0.0
+        self._held_since: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, request: Request) -> None:
+        self._waiting.append(request)
+        pace = self._paces.setdefault((request.client, request.session_number), _Pace())
+        if pace.is_thinking:
+            thought = time.perf_counter() - pace.answered_at
+            pace.think_s = thought if pace.think_s is None else 0.5 * (pace.think_s + thought)
+            pace.is_thinking = False
+
+    def drop_session(self, client: int, session: int) -> None:
+        """The episode is over: nothing more will come of it."""
+        self._paces.pop((client, session), None)
+
+    def drop_client(self, client: int) -> None:
+        """Forget a client that is gone."""
+        self._waiting = deque(request for request in self._waiting if request.client != client)
+        self._paces = {key: pace for key, pace in self._paces.items() if key[0] != client}
+
+    def patience(self) -> float:
+        """Seconds for which the next pass should still wait for more; 0: run it now."""
+        if not self._waiting or len(self._waiting) >= (self._max_batch or len(self._paces)):
+            return 0.0
+        now = time.perf_counter()
+        if self._held_since is None:
+            self._held_since = now
+        deadline = self._held_since + _PATIENCE * self._pass_s
+        if now >= deadline:
+            return 0.0
+        for pace in self._paces.values():
+            if pace.is_thinking and pace.think_s is not None and pace.answered_at + pace.think_s < deadline:
+                return deadline - now
+        return 0.0
+
+    def run(self) -> list[Answer]:
+        """One forward pass over the requests that wait now.
+
+        A batch that raises is run again row by row, so that one bad observation fails its own episode alone.
+        """
+        self._held_since = None
+        size = min(len(self._waiting), self._max_batch or len(self._waiting))
+        batch = [self._waiting.popleft() for _ in range(size)]
+        if not batch:
+            return []
+        answers = self._pass(batch)
+        self._pass_s = answers[0].infer_s
+        if len(batch) > 1 and answers[0].error is not None:
+            answers = [answer for request in batch for answer in self._pass([request])]
+        now = time.perf_counter()
+        for request in batch:
+            pace = self._paces.get((request.client, request.session_number))
+            if pace is not None:
+                pace.answered_at, pace.is_thinking = now, True
+        return answers
+
+    def _pass(self, batch: Sequence[Request]) -> list[Answer]:
+        began = time.perf_counter()
+        try:
+            actions = np.asarray(self._policy.act([r.session for r in batch], [r.observation for r in batch]))
+            if actions.ndim != 3 or len(actions) != len(batch):
+                raise ContractError(
+                    f"policy {self._policy.spec().name} returned actions of shape {actions.shape} "
+                    f"for {len(batch)} sessions; right is ({len(batch)}, T, A)"
+                )
+        except Exception as error:  # noqa: BLE001  told to the worker, whose episode errs with it
+            error.add_note(traceback.format_exc()) if hasattr(error, "add_note") else None
+            return [Answer(r, None, error, time.perf_counter() - began, len(batch)) for r in batch]
+        spent = time.perf_counter() - began
+        return [Answer(r, row, None, spent, len(batch)) for r, row in zip(batch, actions, strict=True)]

@@ -1,0 +1,196 @@
+"""The policy server's loop: one thread that reads what has come, runs one forward pass, and answers.
+
+While a pass runs, requests queue up in the sockets; when it ends all of them are read and make the next batch.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import selectors
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotrials.benchmarks.base import Observation
+from robotrials.errors import ContractError, RobotrialsError, WireError
+from robotrials.policies.base import Policy, Session
+from robotrials.serving.batcher import Answer, Batcher, Request
+from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
+from robotrials.wire.arrays import Layout
+from robotrials.wire.envelope import encode
+from robotrials.wire.shared import SharedBytes
+from robotrials.wire.stream import ConnectionLostError, Frame, Stream, close_all
+
+log = logging.getLogger(__name__)
+
+_MAX_SESSIONS_A_CLIENT = 1024
+
+
+@dataclass
+class _Client:
+    """One worker's connection and what it has told."""
+
+    number: int
+    stream: Stream
+    name: str = ""
+    layout: Layout | None = None
+    memory: SharedBytes | None = None
+    sessions: dict[int, Session] = field(default_factory=dict)
+
+
+class PolicyServer:
+    """Serves one policy to the workers that connect to ``listener`` and know ``token``."""
+
+    def __init__(self, policy: Policy, listener: socket.socket, token: str) -> None:
+        self._policy = policy
+        self._spec = policy.spec()
+        self._listener = listener
+        self._token = token
+        self._batcher = Batcher(policy, self._spec.max_batch)
+        self._selector = selectors.DefaultSelector()
+        self._clients: dict[int, _Client] = {}
+        self._next = 1
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, None)
+
+    def serve(self, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """For ever, or until ``goes_on`` says no; it is asked about once a second, and before each pass."""
+        while goes_on():
+            self._read(1.0)
+            while len(self._batcher) and goes_on():
+                patience = self._batcher.patience()
+                if patience > 0.0:
+                    self._read(patience)
+                    continue
+                for answer in self._batcher.run():
+                    self._answer(answer)
+                self._read(0.0)
+        for client in list(self._clients.values()):
+            self._drop(client)
+        self._selector.close()
+
+    def _read(self, timeout_s: float) -> None:
+        """Take in all that has come; wait for it up to ``timeout_s`` if nothing has."""
+        for key, _ in self._selector.select(timeout_s):
+            if key.data is None:
+                self._accept()
+            else:
+                self._take(key.data)
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        connection.setblocking(True)
+        connection.settimeout(30.0)  # a peer that stops in the middle of a message must not stop everybody
+        client = _Client(self._next, Stream(connection))
+        self._next += 1
+        self._clients[client.number] = client
+        self._selector.register(connection, selectors.EVENT_READ, client)
+
+    def _take(self, client: _Client) -> None:
+        """One message of one client; whatever is wrong with it costs that client its connection, nobody else's."""
+        try:
+            self._handle(client, client.stream.receive())
+        except ConnectionLostError:
+            self._drop(client)
+        except WireError as error:
+            log.warning("client %s sent what is no message: %s", client.name or client.number, error)
+            self._drop(client)
+
+    def _handle(self, client: _Client, frame: Frame) -> None:
+        message = SERVER_TALK.decode(frame.header)
+        if not isinstance(message, Share):
+            close_all(frame.descriptors)
+        if isinstance(message, Attach):
+            self._attach(client, message)
+        elif not client.name:
+            raise WireError(f"{message.kind} before attach")
+        elif isinstance(message, Open):
+            if len(client.sessions) >= _MAX_SESSIONS_A_CLIENT:
+                raise WireError(f"more than {_MAX_SESSIONS_A_CLIENT} open sessions")
+            client.sessions[message.session] = self._policy.new_session(message.episode, message.task)
+        elif isinstance(message, Close):
+            client.sessions.pop(message.session, None)
+            self._batcher.drop_session(client.number, message.session)
+        elif isinstance(message, Share):
+            self._share(client, message, frame.descriptors)
+        elif isinstance(message, Act):
+            self._enqueue(client, message, frame)
+        else:
+            raise WireError(f"{message.kind} is not for a server")
+
+    def _attach(self, client: _Client, message: Attach) -> None:
+        if not hmac.compare_digest(message.token.encode(), self._token.encode()):
+            client.stream.send(encode(Trouble(0, "the token is not this run's", contract=False)))
+            raise WireError("a wrong token")
+        client.name = message.client or f"client {client.number}"
+        client.stream.send(encode(Attached(self._spec)))
+
+    def _share(self, client: _Client, message: Share, descriptors: list[int]) -> None:
+        if client.memory is not None:
+            client.memory.close()
+            client.memory = None
+        if message.shared:
+            if len(descriptors) != 1:
+                close_all(descriptors)
+                raise WireError("shared memory without a descriptor")
+            client.memory = SharedBytes.attach(descriptors[0])
+        else:
+            close_all(descriptors)
+        message.layout.check()
+        if client.memory is not None and client.memory.size < message.layout.n_bytes:
+            raise WireError("the shared memory is smaller than its layout")
+        client.layout = message.layout
+
+    def _enqueue(self, client: _Client, act: Act, frame: Frame) -> None:
+        session = client.sessions.get(act.session)
+        if session is None:
+            self._trouble(client, act.request, f"no session {act.session} is open here: was the server restarted?")
+            return
+        if client.layout is None:
+            raise WireError("an observation before its layout")
+        # Views into the client's memory: it waits for the answer before it writes there again.
+        source = client.memory.bytes if client.memory is not None else memoryview(frame.body)
+        observation: Observation = {**client.layout.read(source), **act.texts}
+        self._batcher.add(Request(client.number, act.request, act.session, session, observation))
+
+    def _answer(self, answer: Answer) -> None:
+        client = self._clients.get(answer.request.client)
+        if client is None:
+            return
+        request = answer.request
+        try:
+            if answer.actions is None:
+                contract = isinstance(answer.error, ContractError)
+                self._trouble(client, request.request, _reason(answer.error), contract)
+                return
+            actions = {"action": np.ascontiguousarray(answer.actions)}
+            layout = Layout.of(actions)
+            body = memoryview(bytearray(layout.n_bytes))
+            layout.write(actions, body)
+            chunk = Chunk(request.request, request.session_number, layout, answer.infer_s, answer.rows)
+            client.stream.send(encode(chunk), body)
+        except ConnectionLostError:
+            self._drop(client)
+
+    def _trouble(self, client: _Client, request: int, reason: str, contract: bool = False) -> None:
+        log.error("%s", reason)
+        client.stream.send(encode(Trouble(request, reason, contract)))
+
+    def _drop(self, client: _Client) -> None:
+        if self._clients.pop(client.number, None) is None:
+            return
+        self._selector.unregister(client.stream)
+        self._batcher.drop_client(client.number)
+        client.stream.close()
+        if client.memory is not None:
+            client.memory.close()
+
+
+def _reason(error: Exception | None) -> str:
+    text = str(error).strip()
+    if isinstance(error, RobotrialsError):
+        return text
+    return f"the policy raised {type(error).__name__}: {text}"
