@@ -79,6 +79,17 @@ def test_the_first_and_the_last_picture_are_those_that_were_given(tmp_path: Path
         assert difference[:, 36:].max() <= 8
 
 
+def test_colours_are_coded_by_the_matrix_that_the_file_names(tmp_path: Path) -> None:
+    video = EpisodeVideo(tmp_path / "0.mp4", 10, 10)
+    video.add(0, np.full((32, 32, 3), (200, 30, 30), np.uint8))
+    video.finish()
+    with av.open(str(tmp_path / "0.mp4")) as container:
+        frame = next(container.decode(video=0))
+        luma = int(frame.to_ndarray()[16, 16])
+    assert frame.colorspace == 6  # SMPTE 170M, the matrix of BT.601
+    assert abs(luma - (16 + (65.481 * 200 + 128.553 * 30 + 24.966 * 30) / 255)) <= 1.5
+
+
 def test_odd_sizes_are_padded_by_their_last_row_and_column(tmp_path: Path) -> None:
     video = EpisodeVideo(tmp_path / "0.mp4", 10, 10)
     video.add(0, picture(0, 33, 47))

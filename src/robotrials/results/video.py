@@ -21,9 +21,16 @@ Frame = npt.NDArray[np.uint8]
 _QUEUE_LENGTH = 8
 _LAST_FRAME_S = 0.5
 """How long the last frame stands: it is the one that shows success, and a player drops a frame without duration."""
-_ENCODER_OPTIONS = {"preset": "veryfast", "crf": "23", "bf": "0"}
-"""On 480x480 Meta-World frames: 2.6 CPU ms and 1.0 kB a frame, against 2.7 and 4.0 (ultrafast), 2.3 and 2.6
-(superfast), 3.6 and 1.1 (faster). Without B-frames packets leave in the order of frames, so the last one is known."""
+_ENCODER_OPTIONS = {
+    "preset": "veryfast",
+    "crf": "23",
+    # Packets leave in the order of frames, so that the last one is known.
+    "bf": "0",
+    # The matrix that FFmpeg converts RGB with. Untagged, players guess it by the size, and colours drift.
+    "x264-params": "colorprim=smpte170m:transfer=smpte170m:colormatrix=smpte170m",
+}
+"""On 480x480 Meta-World frames veryfast takes 2.6 CPU ms and 1.0 kB a frame; ultrafast 2.7 and 4.0, superfast 2.3 and
+2.6, faster 3.6 and 1.1."""
 
 
 class EpisodeVideo:
