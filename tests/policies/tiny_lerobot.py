@@ -96,7 +96,7 @@ def vqbet(folder: Path, seed: int = 0, features: dict[str, PolicyFeature] = PUSH
 
 def build(kind: str, folder: Path, seed: int, features: dict[str, PolicyFeature], config: dict[str, Any]) -> Path:
     """Save a policy of type ``kind`` with random weights, and processors with made-up statistics."""
-    action_dim = 4 if features["observation.state"].shape == (4,) else 2
+    action_dim = 4 if features is METAWORLD else 2
     policy_config = make_policy_config(
         kind,
         input_features=dict(features),
