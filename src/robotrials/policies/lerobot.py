@@ -44,6 +44,8 @@ class LeRobotPolicy(Policy):
         ContractError: the policy fails on observations of the shapes it asks for.
     """
 
+    served = True
+
     def __init__(
         self,
         path: str,

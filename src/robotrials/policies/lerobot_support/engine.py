@@ -69,6 +69,7 @@ class Engine:
             action_dim=self._action_dim,
             n_action_steps=self._played,
             n_obs_steps=self._n_obs_steps,
+            max_batch=self.batching.size,
         )
 
     def twin(self) -> Any:
