@@ -24,7 +24,7 @@ class Engine:
 
     Args:
         loaded: policy and processors; the policy belongs to this object from here on.
-        max_batch: rows of one forward pass; None: by the device (``exactness.DEFAULT_MAX_BATCH``).
+        max_batch: rows of one forward pass; None: by the device (``exactness.default_size``).
         exact: keep every row's bits whatever the batch.
         mode: how state is kept (``sessions.MODES``); None: the lightest that is right for this policy.
         absent: cameras of the checkpoint that the benchmark lacks and the policy may do without.
@@ -148,7 +148,7 @@ class Engine:
     def _choose_batching(self, max_batch: int | None) -> exactness.Batching:
         if self.mode == COPY:
             return exactness.Batching(1, False, True, True, "each session drives its own copy of the policy")
-        size = exactness.DEFAULT_MAX_BATCH.get(self._device.type, 1) if max_batch is None else max_batch
+        size = exactness.default_size(self._device, self._exact) if max_batch is None else max_batch
         rows = [self._made_up_row(i) for i in range(size)]
         self._samples = False
         self._samples = exactness.draws_noise(self._run, rows[0], self._device)
