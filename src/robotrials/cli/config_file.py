@@ -56,7 +56,7 @@ def _flatten(content: Mapping[Any, Any], path: Path) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping) and key not in MAPS:
-            items = {f"{key}.{name}": inner for name, inner in value.items()}
+            items = {f"{key}.{name}": inner for name, inner in _inside(value).items()}
         elif key not in SECTIONS:
             items = {str(key): value}
         elif value is None:
@@ -69,6 +69,16 @@ def _flatten(content: Mapping[Any, Any], path: Path) -> dict[str, Any]:
                 raise ConfigError(f"{path}: {name} is given twice")
             flat[name] = inner
     return flat
+
+
+def _inside(section: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A section's names and values. A run's own eval_config.json keeps ``--policy.*`` and ``--env.*`` under
+    ``options``, and writes null for what was not said: read so, it starts the same run."""
+    options = section.get("options")
+    if not isinstance(options, Mapping):
+        return dict(section)
+    said = {name: value for name, value in section.items() if name != "options" and value is not None}
+    return {**said, **options}
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -107,7 +107,7 @@ class LineDisplay:
 def describe(snapshot: Progress) -> str:
     """One line: ``123/200 episodes (61 %), success 96.7 % [91.9, 98.7], 1 error, ...``."""
     parts = [f"{snapshot.done:,}/{snapshot.planned:,} episodes ({_share_done(snapshot)})"]
-    rate = draw.rate_of(snapshot.successes, snapshot.successes + snapshot.failures)
+    rate = draw.rate_of(snapshot.per_task)
     if rate is not None:
         parts.append(f"success {draw.percent(rate[0])} [{100 * rate[1]:.1f}, {100 * rate[2]:.1f}]")
     parts.append(draw.count(snapshot.errors, "error"))
@@ -166,7 +166,7 @@ def _share_done(snapshot: Progress) -> str:
 
 def _rate_text(snapshot: Progress, marks: draw.Glyphs) -> Text:
     text = Text.assemble(("success  ", "bright_black"))
-    rate = draw.rate_of(snapshot.successes, snapshot.successes + snapshot.failures)
+    rate = draw.rate_of(snapshot.per_task)
     if rate is None:
         text.append("no outcome yet", "bright_black")
     else:

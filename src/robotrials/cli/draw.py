@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
+
+from robotrials.running.observer import TaskProgress
+from robotrials.stats.intervals import suite_rate
 
 PIPE_WIDTH = 100
 """Columns when there is no terminal to ask and COLUMNS is not set."""
@@ -192,14 +195,10 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def rate_of(successes: int, finished: int) -> tuple[float, float, float] | None:
-    """Rate and 95 % interval (Wilson) of ``successes`` among the episodes with an outcome; None before the first."""
-    from robotrials.stats.intervals import wilson
-
-    if finished == 0:
-        return None
-    low, high = wilson(successes, finished)
-    return successes / finished, low, high
+def rate_of(tasks: Iterable[TaskProgress]) -> tuple[float, float, float] | None:
+    """Rate and 95 % interval over ``tasks``, as the final table has them; None before the first outcome."""
+    counts = [(task.successes, task.done - task.errors) for task in tasks]
+    return suite_rate(counts) if any(n for _, n in counts) else None
 
 
 def count(n: int, noun: str, plural: str = "") -> str:

@@ -6,7 +6,6 @@ What is not known, given twice, or left over is refused with the nearest right n
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from robotrials.plan.options import build, coerce, nearest
 
 TOP = {name: hint for name, hint in typing.get_type_hints(RunConfig).items() if name not in SECTIONS}
 EVAL = {f"eval.{name}": hint for name, hint in typing.get_type_hints(EvalSettings).items()}
-NAMED = ("policy.type", "policy.path", "env.type", "env.task")
+NAMED = ("policy.type", "policy.path", "policy.python", "env.type", "env.task", "env.python")
 LINE_ONLY = {"config_path": Path, "dry_run": bool}
 """Flags of the command line that a configuration file cannot hold."""
 
@@ -171,35 +170,25 @@ def _check_rename_map(names: Mapping[Any, Any], prefix: str) -> None:
 
 def _require_both(config: RunConfig) -> None:
     """Refuse a run without benchmark or policy, suspecting a misspelt ``--env.type`` or ``--policy.type``."""
+    from robotrials.benchmarks import registry as benchmarks
+    from robotrials.policies import registry as policies
+
     if not config.env.type:
         misspelt = _misspelt("env", config.env.options)
-        raise ConfigError(misspelt or f"--env.type is missing: which benchmark? One of {_names('benchmarks')}")
+        known = ", ".join(benchmarks.names())
+        raise ConfigError(misspelt or f"--env.type is missing: which benchmark? One of {known}")
     if config.policy.type is None and config.policy.path is None:
         misspelt = _misspelt("policy", config.policy.options)
+        known = ", ".join(policies.names())
         raise ConfigError(
-            misspelt
-            or f"--policy.type or --policy.path is missing: which policy? Types: {_names('policies')}, module:Class"
+            misspelt or f"--policy.type or --policy.path is missing: which policy? Types: {known}, module:Class"
         )
 
 
 def _misspelt(section: str, options: Mapping[str, Any]) -> str:
-    known = [f"--{name}" for name in NAMED if name.startswith(section)]
+    known = [f"--{section}.type", f"--{section}.path"] if section == "policy" else [f"--{section}.type"]
     for name in options:
-        hint = nearest(f"--{section}.{name}", known)
-        if hint and f"--{section}.{name}" not in known:
+        hint = "" if f"{section}.{name}" in NAMED else nearest(f"--{section}.{name}", known)
+        if hint:
             return f"unknown flag --{section}.{name}{hint}"
     return ""
-
-
-def _names(kind: str) -> str:
-    if kind == "benchmarks":
-        from robotrials.benchmarks import registry
-    else:
-        from robotrials.policies import registry
-    return ", ".join(registry.names())
-
-
-def flag_fields() -> dict[str, dataclasses.Field[Any]]:
-    """Every flag that is a dataclass field, by dotted name: what the help page is made of."""
-    fields = {f"eval.{f.name}": f for f in dataclasses.fields(EvalSettings)}
-    return fields | {f.name: f for f in dataclasses.fields(RunConfig) if f.name in TOP}

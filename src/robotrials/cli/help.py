@@ -74,6 +74,8 @@ With --env.type=NAME before it, --help also lists the options of that benchmark.
 CONFIG_PATH = "YAML file with these names, nested or dotted; flags win over it"
 DRY_RUN = "print the plan (tasks, seeds, limits, workers); start nothing"
 
+PYTHON = "another interpreter, with robotrials installed, that runs the policy"
+
 _METAVARS = {
     "int": "N",
     "float": "X",
@@ -111,7 +113,8 @@ def eval_page(env_type: str = "") -> str:
         *(fields.pop(name) for name in _WHAT),
     ]
     write = [fields.pop(name) for name in _WRITES]
-    run = [*fields.values(), ("--config_path=FILE", CONFIG_PATH), ("--dry_run", DRY_RUN)]
+    python = [("--policy.python=PATH", PYTHON), ("--env.python=PATH", "the same for the benchmark")]
+    run = [*fields.values(), *python, ("--config_path=FILE", CONFIG_PATH), ("--dry_run", DRY_RUN)]
     groups = [("What to evaluate", what), ("How to run", run), ("What to write", write)]
     if env_type:
         options = _rows(benchmarks.benchmark_class(env_type).Config, "env.")

@@ -20,10 +20,10 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
     """The table of tasks, then one line each for everything else that is decided."""
     config, plan = prepared.config, prepared.plan
     facts = [
-        ("Episodes", _episodes(plan, prepared.done)),
+        ("Episodes", _episodes(plan, prepared.done - prepared.errors)),
         ("Policy", policy_words(config.policy)),
         *(("Observes" if i == 0 else "", words) for i, words in enumerate(_observations(plan.tasks))),
-        ("Workers", draw.count(prepared.n_workers, "process", "processes")),
+        ("Workers", _workers(prepared)),
         ("Videos", config.eval.record),
         ("Directory", str(prepared.output_dir)),
         ("Identity", identity_hash(prepared.identity)),
@@ -33,7 +33,7 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
 
 def fact_lines(facts: Iterable[tuple[str, str | Text]]) -> list[Text]:
     """``Name      value``, names aligned and dim."""
-    return [Text.assemble((f"{name:<10}", "bright_black"), value) for name, value in facts]
+    return [Text.assemble((f"{name:<11}", "bright_black"), value) for name, value in facts]
 
 
 def policy_words(policy: PolicyChoice) -> str:
@@ -48,9 +48,14 @@ def policy_title(policy: PolicyChoice) -> str:
     return Path(policy.path).name or policy.path if policy.path else str(policy.type)
 
 
+def _workers(prepared: PreparedRun) -> str:
+    words = draw.count(prepared.n_workers, "process", "processes")
+    return words + (f", {draw.count(prepared.n_servers, 'policy server')}" if prepared.n_servers else "")
+
+
 def _episodes(plan: Plan, done: int) -> str:
     words = f"{draw.count(len(plan), 'episode')} of {draw.count(len(plan.tasks), 'task')}"
-    return f"{words}; {done:,} done, {len(plan) - done:,} to run" if done else words
+    return f"{words}; {done:,} have finished, {len(plan) - done:,} to run" if done else words
 
 
 def _task_table(plan: Plan, console: Console) -> list[Text]:

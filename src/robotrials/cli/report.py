@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Console
 from rich.text import Text
 
@@ -9,7 +11,7 @@ from robotrials.cli import draw
 from robotrials.cli.display import pace
 from robotrials.cli.plan_view import fact_lines
 from robotrials.cli.table import Row, Suite, results_table
-from robotrials.results.summary import RunSummary
+from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.evaluate import PreparedRun, RunResult
 
 MAX_ERRORS = 5
@@ -17,14 +19,78 @@ MAX_ERRORS = 5
 
 
 def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> list[Text]:
-    """All lines; the table first, after an empty line."""
-    marks = draw.glyphs(console)
-    facts: list[tuple[str, str | Text]] = [("Ran", _ran(prepared, result))]
-    split = draw.time_split(result.summary.seconds, marks, bar_width=20 if console.width >= 90 else 0)
-    if split.plain:
-        facts.append(("Time", split))
-    if not prepared.config.eval.exact:
-        facts.append(("Exactness", "off (--eval.exact=false): numerics may depend on how requests were batched"))
-    facts += _errors(result)
-    facts += _places(result)
-    return [Text(), *results_table(*to_rows(result.summary), console), Text(), *fact_lines(facts)]
+    """All lines; the table first, between empty lines."""
+    suites, overall = to_rows(result.summary)
+    facts: list[tuple[str, str | Text]] = [
+        ("Ran", _ran(prepared, result)),
+        ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
+        *([("Exact", _INEXACT)] if not prepared.config.eval.exact else []),
+        *_errors(result.failures),
+        *_places(result.output_dir),
+    ]
+    return [
+        Text(),
+        *results_table(suites, overall, console),
+        Text(),
+        *fact_lines((name, value) for name, value in facts if value),
+    ]
+
+
+def to_rows(summary: RunSummary) -> tuple[list[Suite], Row]:
+    """The summary as rows; a suite that is one task of the same name has no line of its own."""
+    suites = []
+    for suite in summary.suites:
+        is_itself = len(suite.tasks) == 1 and suite.tasks[0].name == suite.name
+        suites.append(Suite([_row(task) for task in suite.tasks], None if is_itself else _row(suite)))
+    return suites, _row(summary.overall, "Overall")
+
+
+def _row(figures: Figures, name: str | None = None) -> Row:
+    return Row(
+        name=name or figures.name,
+        successes=figures.n_success,
+        finished=figures.n_finished,
+        errors=figures.n_errors,
+        missing=figures.n_missing,
+        rate=figures.rate,
+        interval=figures.interval,
+        steps=figures.mean_steps,
+    )
+
+
+_INEXACT = "no (--eval.exact=false): outcomes may depend on how requests were batched"
+
+
+def _ran(prepared: PreparedRun, result: RunResult) -> str:
+    """``40 episodes in 0:21 on 2 workers, 1.9 episodes/s``: of this session, not of those it went on with."""
+    overall = result.summary.overall
+    kept = prepared.done - prepared.errors
+    fresh = overall.n_finished + overall.n_errors - kept
+    if prepared.is_finished:
+        return f"nothing: all {draw.count(overall.n_planned, 'episode')} had finished before"
+    where = draw.count(prepared.n_workers, "worker")
+    words = f"{draw.count(fresh, 'episode')} in {draw.duration(result.wall_s)} on {where}"
+    if fresh and result.wall_s > 0:
+        words += f", {pace(fresh / result.wall_s)}"
+    return f"{words}; {kept:,} had finished before" if kept else words
+
+
+def _errors(failures: list[str]) -> list[tuple[str, Text]]:
+    """The most frequent error messages, and how many others there are."""
+    lines = [
+        ("Errors" if i == 0 else "", Text(message, "red" if i == 0 else ""))
+        for i, message in enumerate(failures[:MAX_ERRORS])
+    ]
+    others = len(failures) - MAX_ERRORS
+    if others > 0:
+        lines.append(("", Text(f"and {draw.count(others, 'other message')}, in ledger.sqlite", "bright_black")))
+    return lines
+
+
+def _places(directory: Path) -> list[tuple[str, str]]:
+    """Where the results lie."""
+    places = [("Run", str(directory)), ("Results", str(directory / "eval_info.json"))]
+    n_videos = sum(1 for _ in (directory / "videos").rglob("*.mp4"))
+    if n_videos:
+        places.append(("Videos", f"{directory / 'videos'} ({n_videos})"))
+    return places

@@ -21,24 +21,25 @@ COMPLETE, PARTIAL = 0, 2
 def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
     """Run what is missing, or only show it; tables go to stdout, everything else to stderr.
 
-    Returns 0 when every episode of the plan has an outcome (or nothing was to run), else 2.
+    Returns 0 when every episode of the plan has an outcome and none erred (or after a dry run), else 2.
     """
     console = draw.make_console(sys.stdout)
     if dry_run:
         show(plan_lines(prepared, console))
         return COMPLETE
     output.line(opening(prepared))
-    with open_display(Heading(title(prepared), prepared.done)) as observer:
-        result = execute(prepared, observer)
+    try:
+        with open_display(Heading(title(prepared), prepared.done - prepared.errors)) as observer:
+            result = execute(prepared, observer)
+    except KeyboardInterrupt:  # a second one, while results were written
+        output.line(
+            f"Interrupted. What had finished is written down. To go on:\n  {resume_command(prepared.output_dir)}"
+        )
+        return PARTIAL
     show(report_lines(prepared, result, console))
     for line in closing(result):
         output.line(line)
-    return COMPLETE if is_whole(result) else PARTIAL
-
-
-def is_whole(result: RunResult) -> bool:
-    """Whether every episode of the plan has an outcome, and none is an error."""
-    return result.complete and result.summary.overall.errors == 0
+    return COMPLETE if result.complete else PARTIAL
 
 
 def title(prepared: PreparedRun) -> str:
@@ -47,26 +48,27 @@ def title(prepared: PreparedRun) -> str:
 
 def opening(prepared: PreparedRun) -> str:
     """The first line: what is about to run, and where it goes."""
-    tasks, total = draw.count(len(prepared.plan.tasks), "task"), len(prepared.plan)
-    left = total - prepared.done
-    if left == 0:
-        return f"{title(prepared)}: all {draw.count(total, 'episode')} are already in {prepared.output_dir}"
-    work = f"{draw.count(left, 'episode')} of {total:,} left" if prepared.done else draw.count(total, "episode")
-    workers = draw.count(prepared.n_workers, "worker")
-    return f"{title(prepared)}: {tasks}, {work}, {workers}; writing to {prepared.output_dir}"
+    total = draw.count(len(prepared.plan), "episode")
+    if prepared.is_finished:
+        return f"{title(prepared)}: complete, all {total} have finished"
+    kept = prepared.done - prepared.errors
+    work = f"{len(prepared.plan) - kept:,} of {total} to run" if kept else total
+    again = f" ({prepared.errors:,} of them again, after an error)" if prepared.errors else ""
+    parts = [draw.count(len(prepared.plan.tasks), "task"), work + again, draw.count(prepared.n_workers, "worker")]
+    if prepared.n_servers:
+        parts.append(draw.count(prepared.n_servers, "policy server"))
+    return f"{title(prepared)}: {', '.join(parts)}"
 
 
 def closing(result: RunResult) -> list[str]:
     """What to do next, when something is left to do."""
-    overall = result.summary.overall
-    command = resume_command(result.output_dir)
-    if not result.complete:
-        stopped = "Stopped" if result.interrupted else "Not complete"
-        kept = f"{overall.n_finished + overall.errors:,} of {overall.n_planned:,} episodes are written down"
-        return [f"{stopped}: {kept}. To go on:", f"  {command}"]
-    if overall.errors:
-        return [f"{draw.count(overall.errors, 'episode')} ended in an error. To try again:", f"  {command}"]
-    return []
+    overall, command = result.summary.overall, f"  {resume_command(result.output_dir)}"
+    if result.complete:
+        return []
+    if overall.n_missing:
+        settled = f"{overall.n_planned - overall.n_missing:,} of {overall.n_planned:,} episodes are written down"
+        return [f"{'Stopped' if result.interrupted else 'Not complete'}: {settled}. To go on:", command]
+    return [f"{draw.count(overall.n_errors, 'episode')} ended in an error. To try again:", command]
 
 
 def resume_command(directory: Path) -> str:

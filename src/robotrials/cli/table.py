@@ -87,7 +87,7 @@ def _has_overall(suites: Sequence[Suite]) -> bool:
 
 
 def _least_width(grid: Sequence[Sequence[Text]]) -> int:
-    rooms = [max(cell.cell_len for cell in column) for column in zip(*grid, strict=True)]
+    rooms: list[int] = [max(cell.cell_len for cell in column) for column in zip(*grid, strict=True)]
     return min(rooms[0], _NAME_ROOM) + sum(rooms[1:]) + 3 * (len(rooms) - 1)
 
 
