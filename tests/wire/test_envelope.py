@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from robotrials.errors import WireError
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import Feature
+from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord
-from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, PolicyNeeds, Ready, Stop
+from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Ready, Serve, Serving, Stop
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES, PROTOCOL, Message, Vocabulary, encode
 from tests.toy import Toy, ToyConfig
 
@@ -24,13 +26,16 @@ EXAMPLES: list[Message] = [
     Job(
         EnvChoice("metaworld", {"task": "easy"}),
         PolicyChoice("expert", None, {"n": "3"}),
+        None,
         tuple(Toy(ToyConfig(task="a,b")).tasks()),
         {"observation.image": "observation.images.top"},
         "/runs/x",
         20.0,
         1.0,
     ),
-    Ready("w0", PolicyNeeds("p", {"task": None}, 4, 1, 1)),
+    Ready("w0", PolicySpec("p", {"task": None, "observation.state": Feature((4,))}, 4), {"torch": "2.11"}),
+    Serve(PolicyChoice(None, "org/name"), True, 1.0),
+    Serving("s0", PolicySpec("p", max_batch=8), {}),
     Lease(5, EpisodeSpec(0, "s", "t", 0, 1000, None, 500), 1, "yes", "videos/s/t/0.mp4"),
     Done(5, RECORD, True, False),
     Beat("w0", "secret", 5, 100, "simulate", 7),
