@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.errors import ConfigError, ContractError, NotInstalledError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.policies import lerobot, registry
@@ -208,7 +208,13 @@ def test_placeholder_cameras_are_never_asked_of_a_benchmark() -> None:
 
 def test_problems_are_found_from_the_folder_alone(tmp_path: Path) -> None:
     choice = PolicyChoice(type="lerobot", path=str(folder(tmp_path, output_features={"action": {"shape": [7]}})))
-    assert len(lerobot.features_problems(choice, PUSHT, {})) == 1
+    with pytest.raises(ContractError, match="actions of 7 numbers, but PushT-v0 takes 2"):
+        lerobot.fitted(choice, [PUSHT], {})
+
+
+def test_fitting_adds_what_the_benchmark_decides_and_keeps_what_was_asked_for(tmp_path: Path) -> None:
+    choice = PolicyChoice("lerobot", str(folder(tmp_path)), {"device": "cpu"})
+    assert lerobot.fitted(choice, [PUSHT], {}).options == {"action_dim": 2, "device": "cpu"}
 
 
 @pytest.mark.skipif(find_spec("lerobot") is not None, reason="LeRobot is installed here")

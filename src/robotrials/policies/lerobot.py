@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -110,19 +111,27 @@ def revision(choice: PolicyChoice) -> str:
     return checkpoint.revision(str(choice.path))
 
 
-def features_problems(choice: PolicyChoice, task: TaskSpec, rename_map: Mapping[str, str]) -> list[str]:
-    """Why ``task`` does not fit the checkpoint, one sentence each; needs neither LeRobot nor a simulator.
+def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[str, str]) -> PolicyChoice:
+    """``choice`` with what the benchmark decides: the cameras that ``empty_cameras`` makes up for, and the action size.
 
-    Empty for a Hub id, which is looked at where it is loaded.
+    Needs neither LeRobot nor a simulator. A Hub id is returned as it came; it is looked at where it is loaded.
 
     Raises:
         ConfigError: it is no checkpoint.
+        ContractError: checkpoint and benchmark do not fit; every reason of the first task that shows one.
     """
     if checkpoint.is_hub_id(str(choice.path)):
-        return []
+        return choice
     config = dict(checkpoint.inspect(str(choice.path)).config)
     config.update({key: value for key, value in choice.options.items() if key == "empty_cameras"})
-    return Needs.of(config).problems(task, rename_map)
+    needs = Needs.of(config)
+    for task in tasks:
+        problems = needs.problems(task, rename_map)
+        if problems:
+            raise ContractError("\n".join(problems))
+    absent = needs.absent_cameras(tasks[0], rename_map)
+    derived = {"action_dim": tasks[0].action.dim, **({"absent_cameras": absent} if absent else {})}
+    return replace(choice, options={**derived, **choice.options})
 
 
 def _require_lerobot() -> None:

@@ -5,7 +5,8 @@ A kind of policy is one module of this package that ends with ``POLICY = ItsClas
 class can be named by its import path (``examples/own_policy.py`` shows one). Nothing is imported but the one module
 that is asked for.
 
-A module may also define ``validate(choice) -> None`` and ``revision(choice) -> str`` where the rules below do not fit.
+A module may also define ``validate(choice) -> None``, ``revision(choice) -> str`` and ``fitted(choice, tasks, rename_map)
+-> PolicyChoice`` where the rules below do not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -24,6 +25,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.options import coerce, nearest
+from robotrials.plan.task import TaskSpec
 from robotrials.policies import files
 from robotrials.policies.base import Policy
 
@@ -125,6 +127,18 @@ def revision(choice: PolicyChoice) -> str:
             return str(module.revision(choice))
         code = f"builtin-{robotrials.__version__}" if module else _plugin_version(name)
     return f"{code} sha256:{files.digest(files.locate(choice.path))}" if choice.path else code
+
+
+def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[str, str]) -> PolicyChoice:
+    """``choice`` with the options that follow from the benchmark, after a look at whether the two fit at all.
+
+    Raises:
+        ContractError: they do not; the message names both sides. Kinds of policy that only a loaded model can tell
+            about are not refused here, but when they are loaded.
+    """
+    name = type_of(choice)
+    module = None if import_path.is_import_path(name) else _own_module(name)
+    return module.fitted(choice, tasks, rename_map) if hasattr(module, "fitted") else choice  # type: ignore[union-attr]
 
 
 def is_served(choice: PolicyChoice) -> bool:

@@ -19,8 +19,8 @@ from typing import Any
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import ConfigError
-from robotrials.plan.config import RunConfig
+from robotrials.errors import ConfigError, IdentityError
+from robotrials.plan.config import PolicyChoice, RunConfig
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.policies import registry as policies
 from robotrials.policies.base import PolicySpec
@@ -39,13 +39,15 @@ from robotrials.wire.codec import to_plain
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that could start now. ``done`` episodes are in its ledger already, ``errors`` of them erred."""
+    """A run that could start now. ``done`` episodes are in its ledger already, ``errors`` of them erred. ``policy`` is
+    ``config.policy`` with the options that follow from the benchmark."""
 
     config: RunConfig
     plan: Plan
     benchmark: Benchmark
     output_dir: Path
     identity: dict[str, Any]
+    policy: PolicyChoice
     n_workers: int
     n_servers: int
     done: int
@@ -90,12 +92,13 @@ def prepare(config: RunConfig) -> PreparedRun:
     config = replace(config, output_dir=output_dir, seed=_seed(config, existing))
     assert config.seed is not None
     plan = build_plan(benchmark.tasks(), config.eval.n_episodes, config.seed)
+    policy = policies.fitted(config.policy, plan.tasks, config.rename_map)
     identity = run_identity(config, benchmark, installed, plan, policies.revision(config.policy))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
     cores = config.eval.batch_size or available_cores()
     n_workers = max(1, min(cores, len(plan) - done + errors))
     n_servers = min(_n_servers(config), n_workers)
-    return PreparedRun(config, plan, benchmark, output_dir, identity, n_workers, n_servers, done, errors)
+    return PreparedRun(config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors)
 
 
 def prepare_resume(directory: Path) -> PreparedRun:
@@ -120,44 +123,66 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
         LedgerError: a record could not be written.
     """
     began = time.monotonic()
-    plan, config = prepared.plan, prepared.config
+    plan = prepared.plan
     with RunDirectory(prepared.output_dir) as directory:
         described = directory.load_run_json() or describe_run(
-            config, prepared.identity, identity_hash(prepared.identity), plan
+            prepared.config, prepared.identity, identity_hash(prepared.identity), plan
         )
         with _open_ledger(directory, prepared.identity) as ledger:
             interrupted = False
             if not prepared.is_finished:
-                session = {"started_at": time.time(), "workers": prepared.n_workers, "wall_s": None}
-                described["sessions"].append(session)
-                _note_mixture(described, prepared.identity)
-                directory.write_run_json(described)
-                try:
-
-                    def keep_policy(spec: PolicySpec, about: Mapping[str, Any]) -> None:
-                        described["policy"] = {**to_plain(spec), **about}
-                        directory.write_run_json(described)
-
-                    interrupted = run_session(
-                        config,
-                        plan,
-                        prepared.benchmark,
-                        prepared.n_workers,
-                        prepared.n_servers,
-                        directory.path,
-                        ledger,
-                        observer,
-                        keep_policy,
-                    )
-                finally:
-                    session["wall_s"] = time.monotonic() - began
-                    directory.write_run_json(described)
+                interrupted = _run_missing(prepared, directory, described, ledger, observer)
             summary = summarize(ledger, plan)
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])
             write_exports(directory, plan, ledger, summary, described, wall)
             failures = _failure_messages(ledger)
     complete = summary.overall.n_finished == len(plan)
     return RunResult(summary, prepared.output_dir, complete, interrupted, time.monotonic() - began, failures)
+
+
+def _run_missing(
+    prepared: PreparedRun, directory: RunDirectory, described: dict[str, Any], ledger: Ledger, observer: Observer
+) -> bool:
+    """One session of the run, noted in run.json; True when a signal ended it early."""
+    began = time.monotonic()
+    session = {"started_at": time.time(), "workers": prepared.n_workers, "wall_s": None}
+    described["sessions"].append(session)
+    changes = differences(described["identity"], prepared.identity)
+    if changes:
+        described["mixed"].append({"at": time.time(), "changes": changes})
+    directory.write_run_json(described)
+
+    def keep_policy(spec: PolicySpec, about: Mapping[str, Any]) -> None:
+        """What only the loaded policy can tell (device, precision, padding, its packages' versions) must not change
+        between the sessions of a run either."""
+        loaded = {**to_plain(spec), **about}
+        before = described["policy"]
+        changes = differences(before, loaded) if before is not None else []
+        if changes and not prepared.config.allow_mixed:
+            raise IdentityError(
+                f"the policy is not loaded as in the earlier part of {prepared.output_dir}. What differs "
+                "(there -> here):\n  " + "\n  ".join(changes) + "\n--allow_mixed=true goes on and records it"
+            )
+        if changes:
+            described["mixed"].append({"at": time.time(), "changes": changes})
+        described["policy"] = before or loaded
+        directory.write_run_json(described)
+
+    try:
+        return run_session(
+            replace(prepared.config, policy=prepared.policy),
+            prepared.plan,
+            prepared.benchmark,
+            prepared.n_workers,
+            prepared.n_servers,
+            directory.path,
+            ledger,
+            observer,
+            keep_policy,
+        )
+    finally:
+        session["wall_s"] = time.monotonic() - began
+        directory.write_run_json(described)
 
 
 def _check_settings(config: RunConfig) -> None:
@@ -214,12 +239,6 @@ def _seed(config: RunConfig, existing: dict[str, Any] | None) -> int:
     if existing is not None:
         return int(existing["config"]["seed"])
     return random.SystemRandom().randrange(2**31 - 2**20)
-
-
-def _note_mixture(described: dict[str, Any], identity: dict[str, Any]) -> None:
-    changes = differences(described["identity"], identity)
-    if changes:
-        described["mixed"].append({"at": time.time(), "changes": changes})
 
 
 def _open_ledger(directory: RunDirectory, identity: dict[str, Any]) -> Ledger:
