@@ -7,6 +7,8 @@ import math
 import os
 import queue
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,18 +21,27 @@ from robotrials.errors import ContractError, VideoError
 Frame = npt.NDArray[np.uint8]
 
 _QUEUE_LENGTH = 8
-_LAST_FRAME_S = 0.5
-"""How long the last frame stands: it is the one that shows success, and a player drops a frame without duration."""
-_ENCODER_OPTIONS = {
-    "preset": "veryfast",
-    "crf": "23",
+_ALWAYS = {
     # Packets leave in the order of frames, so that the last one is known.
     "bf": "0",
     # The matrix that FFmpeg converts RGB with. Untagged, players guess it by the size, and colours drift.
     "x264-params": "colorprim=smpte170m:transfer=smpte170m:colormatrix=smpte170m",
 }
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How frames become H.264. ``last_frame_s`` is how long the last one stands, at least its own step.
+    ``keep_odd`` keeps odd sizes, in 4:4:4, which some players do not show; else their last row or column is doubled."""
+
+    options: Mapping[str, str]
+    last_frame_s: float = 0.0
+    keep_odd: bool = False
+
+
+TO_WATCH = Encoding({"preset": "veryfast", "crf": "23"}, last_frame_s=0.5)
 """On 480x480 Meta-World frames veryfast takes 2.6 CPU ms and 1.0 kB a frame; ultrafast 2.7 and 4.0, superfast 2.3 and
-2.6, faster 3.6 and 1.1."""
+2.6, faster 3.6 and 1.1. The last frame shows success, and a player drops a frame without duration."""
 
 
 class EpisodeVideo:
@@ -38,16 +49,19 @@ class EpisodeVideo:
 
     A frame's time is its step number over ``control_hz``, so the video plays in real time however irregular the steps
     are. At most ``record_fps`` frames are asked for per simulated second: at 80 Hz and 20 frames every fourth step. The
-    last frame may be added at any step; it is shown for half a second.
+    last frame may be added at any step; it is shown for half a second. ``encoding`` may say otherwise.
 
     ``add`` copies the frame into a queue of eight and waits only while the queue is full. The file appears under
     ``path`` whole, in ``finish``; until then it is a hidden temporary file beside it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], control_hz: float, record_fps: float) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], control_hz: float, record_fps: float, encoding: Encoding = TO_WATCH
+    ) -> None:
         if not (control_hz > 0 and record_fps > 0):
             raise ValueError(f"control_hz and record_fps must be positive, got {control_hz} and {record_fps}")
         self.path = Path(path)
+        self._encoding = encoding
         self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         self._hz = Fraction(control_hz).limit_denominator(1000)
         # The margin keeps 60 / (60 / 7) from rounding up to 8.
@@ -148,7 +162,9 @@ class EpisodeVideo:
                 step, picture = item
                 if stream is None:
                     stream = self._open_stream(container, picture)
-                frame = av.VideoFrame.from_ndarray(_even(picture), format="rgb24").reformat(format="yuv420p")
+                frame = av.VideoFrame.from_ndarray(self._fitted(picture), format="rgb24").reformat(
+                    format=stream.pix_fmt
+                )
                 frame.pts, frame.time_base = step, 1 / self._hz
                 for packet in stream.encode(frame):
                     waiting = self._mux(container, waiting, packet)
@@ -157,7 +173,8 @@ class EpisodeVideo:
             for packet in stream.encode(None):
                 waiting = self._mux(container, waiting, packet)
             # Without a duration of its own the last frame would vanish the moment it appears.
-            waiting.duration = round(max(self._stride / self._hz, Fraction(_LAST_FRAME_S)) / waiting.time_base)
+            stands = max(self._stride / self._hz, Fraction(self._encoding.last_frame_s))
+            waiting.duration = round(stands / waiting.time_base)
             container.mux(waiting)
 
     def _mux(self, container: Any, waiting: Any, packet: Any) -> Any:
@@ -167,12 +184,17 @@ class EpisodeVideo:
         return packet
 
     def _open_stream(self, container: Any, picture: Frame) -> Any:
-        height, width = (side + side % 2 for side in picture.shape[:2])
-        stream = container.add_stream("libx264", rate=self._hz / self._stride, options=_ENCODER_OPTIONS)
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        height, width = self._fitted(picture).shape[:2]
+        options = {**_ALWAYS, **self._encoding.options}
+        stream = container.add_stream("libx264", rate=self._hz / self._stride, options=options)
+        stream.width, stream.height = width, height
+        stream.pix_fmt = "yuv444p" if height % 2 or width % 2 else "yuv420p"
         stream.codec_context.thread_count = 1  # The cores belong to the simulators.
         stream.codec_context.time_base = stream.time_base = 1 / self._hz
         return stream
+
+    def _fitted(self, picture: Frame) -> Frame:
+        return picture if self._encoding.keep_odd else _even(picture)
 
 
 def _even(picture: Frame) -> Frame:
