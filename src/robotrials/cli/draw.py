@@ -48,10 +48,18 @@ UNICODE = Glyphs("━", "╍", "×", "─", "■", "━", "●", "·", "–", "�
 ASCII = Glyphs("#", "-", "x", ".", "#", "=", "o", ".", "-", "|", "~", "-")
 
 
-def make_console(stream: TextIO) -> Console:
-    """A console on ``stream`` that changes no word: no markup, no emoji, no highlighting of its own."""
-    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+def make_console(stream: TextIO, like: Console | None = None) -> Console:
+    """A console on ``stream`` that changes no word: no markup, no emoji, no highlighting of its own.
+
+    ``like`` lends its width and colours to a stream that is no terminal itself.
+    """
+    width: int | None = PIPE_WIDTH
+    if like is not None:
+        width = like.width
+    elif stream.isatty() or "COLUMNS" in os.environ:
+        width = None
+    terminal = like.is_terminal if like is not None else None
+    return Console(file=stream, width=width, force_terminal=terminal, markup=False, emoji=False, highlight=False)
 
 
 def glyphs(console: Console) -> Glyphs:

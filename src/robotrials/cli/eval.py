@@ -19,6 +19,8 @@ def run(argv: Sequence[str]) -> int:
     call = parse_eval(argv)
     for words in call.notes:
         output.note(words)
+    if call.dry_run and call.config.seed is None:
+        output.note("--seed=null: a new run draws its seed when it starts, so these seeds are an example")
     # Imported after parsing: a misspelt flag is answered before numpy and sockets are loaded.
     from robotrials.cli.runner import carry_out
     from robotrials.running.evaluate import prepare

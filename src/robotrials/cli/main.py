@@ -21,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's) and return its exit status; see ``robotrials --help``."""
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
+    output.open_streams()
     try:
         return _dispatch([word for word in words if word != "--debug"])
     except RobotrialsError as error:
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         output.error(str(error))
         return MISCONFIGURED
     except KeyboardInterrupt:
-        output.error("interrupted before anything ran")
+        output.error("interrupted before any episode began")
         return PARTIAL
     finally:
         output.flush()

@@ -6,6 +6,7 @@ what is left to say then goes nowhere.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TextIO
@@ -45,6 +46,18 @@ def silence(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def open_streams() -> None:
+    """Give the process a stdout and a stderr that lead nowhere where the shell closed them (``>&-``): Python has None
+    there, and any file that is opened next would take their numbers."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, number)
+            if nowhere != number:
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
+
+
 def is_lively(stream: TextIO) -> bool:
     """Whether ``stream`` is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM", "") != "dumb"
@@ -58,8 +71,11 @@ def _write(stream: TextIO, words: str) -> None:
         encoding = stream.encoding or "ascii"
         stream.write(words.encode(encoding, "replace").decode(encoding))
         stream.flush()
-    except OSError:  # BrokenPipeError, or EIO from a terminal that hung up
+    except OSError as error:
         silence(stream)
+        # EPIPE: the reader has enough. EIO: the terminal hung up. Anything else, a full disk say, is worth a word.
+        if stream is sys.stdout and error.errno not in (errno.EPIPE, errno.EIO):
+            _write(sys.stderr, f"stdout cannot be written: {error.strerror}\n")
 
 
 def _styled(word: str, code: str) -> str:

@@ -44,8 +44,10 @@ def policy_words(policy: PolicyChoice) -> str:
 
 
 def policy_title(policy: PolicyChoice) -> str:
-    """A short name for headings: the last part of the path, else the type."""
-    return Path(policy.path).name or policy.path if policy.path else str(policy.type)
+    """A short name for headings: the last part of the path, else the type (of ``module:Class`` the class)."""
+    if policy.path:
+        return Path(policy.path).name or policy.path
+    return str(policy.type).rpartition(":")[2]
 
 
 def _workers(prepared: PreparedRun) -> str:

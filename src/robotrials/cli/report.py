@@ -37,11 +37,15 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
 
 
 def to_rows(summary: RunSummary) -> tuple[list[Suite], Row]:
-    """The summary as rows; a suite that is one task of the same name has no line of its own."""
+    """The summary as rows; a suite of one task is one line, ``suite/task`` unless both have the same name."""
     suites = []
     for suite in summary.suites:
-        is_itself = len(suite.tasks) == 1 and suite.tasks[0].name == suite.name
-        suites.append(Suite([_row(task) for task in suite.tasks], None if is_itself else _row(suite)))
+        if len(suite.tasks) > 1:
+            suites.append(Suite([_row(task) for task in suite.tasks], _row(suite)))
+        else:
+            task = suite.tasks[0]
+            name = task.name if task.name == suite.name else f"{suite.name}/{task.name}"
+            suites.append(Suite([_row(task, name)]))
     return suites, _row(summary.overall, "Overall")
 
 
@@ -89,7 +93,7 @@ def _errors(failures: list[str]) -> list[tuple[str, Text]]:
 
 def _places(directory: Path) -> list[tuple[str, str]]:
     """Where the results lie."""
-    places = [("Run", str(directory)), ("Results", str(directory / "eval_info.json"))]
+    places = [("Directory", str(directory)), ("Results", str(directory / "eval_info.json"))]
     n_videos = sum(1 for _ in (directory / "videos").rglob("*.mp4"))
     if n_videos:
         places.append(("Videos", f"{directory / 'videos'} ({n_videos})"))

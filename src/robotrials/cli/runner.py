@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
 
     Returns 0 when every episode of the plan has an outcome and none erred (or after a dry run), else 2.
     """
-    console = draw.make_console(sys.stdout)
+    console = draw.make_console(sys.stdout)  # its width and alphabet decide how the tables are laid out
     if dry_run:
         show(plan_lines(prepared, console))
         return COMPLETE
@@ -43,7 +44,8 @@ def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
 
 
 def title(prepared: PreparedRun) -> str:
-    return f"{policy_title(prepared.config.policy)} on {prepared.config.env.type}"
+    """``expert on metaworld``; of a class given as ``module:Class``, the class."""
+    return f"{policy_title(prepared.config.policy)} on {prepared.config.env.type.rpartition(':')[2]}"
 
 
 def opening(prepared: PreparedRun) -> str:
@@ -77,8 +79,10 @@ def resume_command(directory: Path) -> str:
 
 def show(lines: Sequence[Text]) -> None:
     """Print to stdout, each line as it is: paths are never broken, so that they can be copied."""
-    console = draw.make_console(sys.stdout)
-    with console.capture() as captured:
-        for line in lines:
-            console.print(line, soft_wrap=True)
-    output.text(captured.get())
+    stdout = draw.make_console(sys.stdout)
+    # Rendered to memory first: a stdout that cannot be written is dealt with in one place, ``output``.
+    memory = io.StringIO()
+    terminal = draw.make_console(memory, like=stdout)
+    for line in lines:
+        terminal.print(line, soft_wrap=True)
+    output.text(memory.getvalue())
