@@ -5,8 +5,8 @@ A kind of policy is one module of this package that ends with ``POLICY = ItsClas
 class can be named by its import path (``examples/own_policy.py`` shows one). Nothing is imported but the one module
 that is asked for.
 
-A module may also define ``validate(choice) -> None``, ``revision(choice) -> str`` and ``fitted(choice, tasks, rename_map)
--> PolicyChoice`` where the rules below do not fit.
+A module may also define ``validate(choice) -> None``, ``revision(choice) -> str`` and ``fitted(choice, tasks,
+rename_map) -> PolicyChoice`` where the rules below do not fit.
 """
 
 from __future__ import annotations
@@ -53,12 +53,10 @@ def type_of(choice: PolicyChoice) -> str:
     path = files.locate(choice.path)
     if path.suffix == ".onnx":
         return "onnx"
-    if (path / "config.json").is_file() or (not path.exists() and _is_hub_id(choice.path)):
+    if path.is_dir() or (not path.exists() and _is_hub_id(choice.path)):
         return "lerobot"
     if not path.exists():
         raise ConfigError(f"--policy.path={choice.path}: no such file or folder")
-    if path.is_dir():
-        raise ConfigError(f"--policy.path={choice.path} holds no config.json, so it is no LeRobot checkpoint")
     raise ConfigError(
         f"--policy.path={choice.path}: only .onnx files and LeRobot folders say by themselves what they are; "
         "add --policy.type (replay plays a file of actions)"
@@ -161,8 +159,6 @@ def _own_module(name: str) -> ModuleType | None:
         return module
     if name in _plugins():
         return None
-    if name == "lerobot":
-        raise ConfigError(f"LeRobot checkpoints are served by the module {__package__}.lerobot, which is not installed")
     known = names()
     raise ConfigError(
         f"unknown --policy.type={name}{nearest(name, known)}; known: {', '.join(known)}, "
@@ -229,6 +225,7 @@ def _plugin_version(name: str) -> str:
 
 
 def _is_hub_id(path: str) -> bool:
-    """``owner/name``, as the Hugging Face Hub calls its repositories."""
+    """``owner/name``, as the Hugging Face Hub calls its repositories; ``act_v1.5`` is a name, ``run.npz`` a file."""
     owner, _, rest = path.partition("/")
-    return bool(owner and rest) and "/" not in rest and not path.startswith((".", "~")) and not Path(path).suffix
+    names_file = Path(path).suffix[1:].isalpha()
+    return bool(owner and rest) and "/" not in rest and not path.startswith((".", "~")) and not names_file
