@@ -402,7 +402,8 @@ class Coordinator:
     def _end(self, graceful: bool) -> None:
         """Tell all workers to stop; after an interruption there is nothing to wait for."""
         for entry in self._roster:
-            if graceful:
+            # One that has not said hello yet cannot be told, and would wait for an answer until the grace is over.
+            if graceful and entry.identity is not None:
                 self._send(entry, Stop("the run is complete"))
             else:
                 self._launcher.kill(entry.name)
