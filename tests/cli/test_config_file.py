@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from robotrials.cli.flags import EvalCall, parse_eval
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EvalSettings
+from robotrials.running.description import config_to_json
+from tests.running.engine import toy_config
 
 BOTH = "policy: {type: expert}\nenv: {type: metaworld}\n"
 
@@ -118,3 +122,9 @@ def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None
 def test_flags_of_lerobot_eval_are_taken_from_a_file_too(run_yaml: Path) -> None:
     call = load(run_yaml, BOTH + "eval: {use_async_envs: true}\ntrust_remote_code: false\n")
     assert len(call.notes) == 2
+
+
+def test_a_runs_own_eval_config_starts_the_same_run_elsewhere(run_yaml: Path, tmp_path: Path) -> None:
+    config = toy_config(tmp_path / "first", trouble="raise@a/1", policy_options={"n": "3"})
+    call = load(run_yaml, json.dumps(config_to_json(config)), f"--output_dir={tmp_path / 'second'}")
+    assert call.config == replace(config, output_dir=tmp_path / "second")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 
@@ -64,3 +65,16 @@ def test_help_wins_over_any_mistake(words: list[str], page: str, capsys: pytest.
 def test_resume_has_a_page_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resume", "--help"]) == 0
     assert capsys.readouterr().out == RESUME
+
+
+def test_the_options_of_a_named_benchmark_are_listed_too(page: str) -> None:
+    longer = eval_page("metaworld")
+    assert "--env.camera_name" not in page
+    for field in dataclasses.fields(benchmarks.benchmark_class("metaworld").Config):
+        assert len(re.findall(rf"^  --env.{field.name}=", longer, re.MULTILINE)) == 1
+    assert max(map(len, longer.splitlines())) <= WIDTH
+
+
+def test_an_unknown_benchmark_is_refused_even_in_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "--env.type=metawrld", "--help"]) == 1
+    assert "did you mean metaworld?" in capsys.readouterr().err
