@@ -49,6 +49,11 @@ class EvalSettings:
     record: str = option("first:10", "videos of each task: none, failures, first:N or all")
     record_fps: float = option(20.0, "at most so many video frames per simulated second")
     exact: bool = option(True, "outcomes bit-identical whatever the layout")
+    dataset: Path | None = option(None, "keep every episode, step by step, as a LeRobot dataset in this new folder")
+    dataset_cameras: str = option("all", "cameras in the dataset: all, none, or names; drawn at every step")
+    recording: bool = option(False, "lerobot-eval's name: --eval.dataset=<output_dir>/recordings")
+    recording_repo_id: str | None = option(None, "written down for a push of the dataset, which is up to you")
+    recording_private: bool = option(False, "written down for that push")
     order: str = option("longest", "in which order episodes are handed out", choices=("longest", "shuffled"))
 
 

@@ -14,6 +14,7 @@ import zmq
 
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.gl import gl_environment
+from robotrials.datasets.spool import clear_unfinished
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan
 from robotrials.policies.base import PolicySpec
@@ -46,8 +47,11 @@ def run_session(
     ledger: Ledger,
     observer: Observer,
     on_policy: PolicyNote,
+    kept_cameras: tuple[str, ...] | None = None,
 ) -> bool:
-    """Run the episodes that have no outcome in ``ledger``; True when a signal ended it before all had one."""
+    """Run the episodes that have no outcome in ``ledger``; True when a signal ended it before all had one.
+    ``kept_cameras`` as in ``Job``."""
+    clear_unfinished(run_dir)
     ledger.reopen_errors()
     tally = Tally(plan)
     for record in ledger.accepted():
@@ -73,6 +77,7 @@ def run_session(
                 run_dir=str(run_dir),
                 record_fps=settings.record_fps,
                 beat_every=beat_every,
+                kept_cameras=kept_cameras,
             ),
             terms=Terms(n_workers, settings.step_timeout, RecordRule.parse(settings.record).mode, video_name),
             launcher=LocalLauncher(

@@ -61,6 +61,7 @@ def describe_run(config: RunConfig, identity: Mapping[str, Any], identity_hash: 
         },
         "machine": _machine(),
         "policy": None,
+        "dataset": None,
         "mixed": [],
         "sessions": [],
     }
@@ -70,7 +71,7 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
     return {
         "policy": _jsonable(dataclasses.asdict(config.policy)),
         "env": _jsonable(dataclasses.asdict(config.env)),
-        "eval": dataclasses.asdict(config.eval),
+        "eval": _jsonable(dataclasses.asdict(config.eval)),
         "seed": config.seed,
         "output_dir": str(config.output_dir),
         "job_name": config.job_name,

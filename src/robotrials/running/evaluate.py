@@ -29,6 +29,7 @@ from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash, load_run_json
 from robotrials.results.summary import RunSummary, summarize
 from robotrials.running.assembly import run_session
+from robotrials.running.dataset import DatasetMade, DatasetPlan, claim, make_dataset, plan_dataset
 from robotrials.running.description import config_from_json, describe_run, run_identity
 from robotrials.running.directory import default_directory, existing_run, progress_so_far
 from robotrials.running.observer import Observer
@@ -52,6 +53,7 @@ class PreparedRun:
     n_servers: int
     done: int
     errors: int
+    dataset: DatasetPlan | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -70,6 +72,7 @@ class RunResult:
     interrupted: bool
     wall_s: float
     failures: list[str]
+    dataset: DatasetMade | None = None
 
 
 def prepare(config: RunConfig) -> PreparedRun:
@@ -95,10 +98,13 @@ def prepare(config: RunConfig) -> PreparedRun:
     policy = policies.fitted(config.policy, plan.tasks, config.rename_map)
     identity = run_identity(config, benchmark, installed, plan, policies.revision(config.policy))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
+    dataset = plan_dataset(config.eval, plan, output_dir, existing)
     cores = config.eval.batch_size or available_cores()
     n_workers = max(1, min(cores, len(plan) - done + errors))
     n_servers = min(_n_servers(config), n_workers)
-    return PreparedRun(config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors)
+    return PreparedRun(
+        config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors, dataset
+    )
 
 
 def prepare_resume(directory: Path) -> PreparedRun:
@@ -121,6 +127,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
         RunLockedError: another coordinator is at work there.
         ConfigError, ContractError: workers cannot start, or policy and benchmark do not fit.
         LedgerError: a record could not be written.
+        DatasetError: the dataset could not be written; all else was.
     """
     began = time.monotonic()
     plan = prepared.plan
@@ -128,6 +135,9 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
         described = directory.load_run_json() or describe_run(
             prepared.config, prepared.identity, identity_hash(prepared.identity), plan
         )
+        if prepared.dataset is not None:
+            claim(prepared.dataset, described, directory.path)
+            directory.write_run_json(described)
         with _open_ledger(directory, prepared.identity) as ledger:
             interrupted = False
             if not prepared.is_finished:
@@ -136,8 +146,11 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])
             write_exports(directory, plan, ledger, summary, described, wall)
             failures = _failure_messages(ledger)
+            dataset = None
+            if prepared.dataset is not None and not summary.overall.n_missing:
+                dataset = make_dataset(prepared.dataset, directory, plan, ledger, described, observer)
     complete = summary.overall.n_finished == len(plan)
-    return RunResult(summary, prepared.output_dir, complete, interrupted, time.monotonic() - began, failures)
+    return RunResult(summary, prepared.output_dir, complete, interrupted, time.monotonic() - began, failures, dataset)
 
 
 def _run_missing(
@@ -179,6 +192,7 @@ def _run_missing(
             ledger,
             observer,
             keep_policy,
+            prepared.dataset.layout.cameras if prepared.dataset is not None else None,
         )
     finally:
         session["wall_s"] = time.monotonic() - began
@@ -229,8 +243,11 @@ def _with_absolute_paths(config: RunConfig) -> RunConfig:
         choice = replace(choice, path=str(Path(choice.path).expanduser().absolute()))
     if choice.type and (file := re.fullmatch(r"(.+\.py):(\w+)", choice.type)):
         choice = replace(choice, type=f"{Path(file[1]).expanduser().absolute()}:{file[2]}")
+    settings = config.eval
+    if settings.dataset is not None:
+        settings = replace(settings, dataset=settings.dataset.expanduser().absolute())
     # The type as the registry reads it off the path, so that run.json and the exports name it.
-    return replace(config, policy=replace(choice, type=policies.type_of(choice)))
+    return replace(config, policy=replace(choice, type=policies.type_of(choice)), eval=settings)
 
 
 def _seed(config: RunConfig, existing: dict[str, Any] | None) -> int:

@@ -42,7 +42,8 @@ class Hello(Message):
 @dataclass(frozen=True)
 class Job(Message):
     """All a worker must know before its first episode. ``server`` is where its policy lives, None: in the worker.
-    ``run_dir`` is where videos go."""
+    ``run_dir`` is where videos go. ``kept_cameras``: every episode is kept for a dataset, with these; None: it is not.
+    """
 
     kind: ClassVar[str] = "job"
     env: EnvChoice
@@ -53,6 +54,7 @@ class Job(Message):
     run_dir: str
     record_fps: float
     beat_every: float
+    kept_cameras: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One episode, from reset to record: the inner loop of everything.
 
-The chunk is played here, beside the simulator. Cameras are rendered when the policy looks or the video needs a frame,
-and at no other step; physics does not depend on it.
+The chunk is played here, beside the simulator. Cameras are rendered when the policy looks, the video needs a frame or
+the step is kept for a dataset, each at most once a step; physics does not depend on it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation
+from robotrials.datasets.spool import EpisodeSpool
 from robotrials.errors import ContractError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
@@ -25,27 +26,34 @@ from robotrials.running.pulse import Pulse
 
 
 class Eyes:
-    """What the policy sees: the keys it reads, under the names it knows, over its last ``n_obs_steps`` steps."""
+    """What the policy sees: the keys it reads, under the names it knows, over its last ``n_obs_steps`` steps.
 
-    def __init__(self, spec: PolicySpec, task: TaskSpec, rename_map: Mapping[str, str]) -> None:
+    ``kept`` are cameras that are drawn besides; with it, even if empty, ``seen`` is filled for a policy that reads
+    nothing too."""
+
+    def __init__(
+        self, spec: PolicySpec, task: TaskSpec, rename_map: Mapping[str, str], kept: Sequence[str] | None = None
+    ) -> None:
         self._instruction = task.instruction
         self._keys = {env_key_of(key, rename_map): key for key in spec.observations}
-        self.cameras = tuple(key for key in task.images if key in self._keys)
+        self._looks = bool(self._keys) or kept is not None
+        self.cameras = tuple(key for key in task.images if key in self._keys or key in (kept or ()))
         self._window: deque[Observation] = deque(maxlen=spec.n_obs_steps)
         self.renders = 0
         self.seen_at = -1
-        self._seen: Observation = {}
+        self.seen: Observation = {}
+        """All that was observed at step ``seen_at``, under the benchmark's names."""
 
     def look(self, env: Env, step: int) -> None:
         """Take in the scene as it is at ``step``; the first one fills the whole window, as LeRobot does."""
-        if not self._keys:
+        if not self._looks:
             return
         raw = env.observe(self.cameras)
         raw.setdefault("task", self._instruction)
         for key in self._keys:
             if key not in raw:
                 raise ContractError(f"the policy reads {key}, but the benchmark's observation holds {', '.join(raw)}")
-        self.seen_at, self._seen = step, raw
+        self.seen_at, self.seen = step, raw
         self.renders += len(self.cameras)
         observation = {name: raw[key] for key, name in self._keys.items()}
         self._window.append(observation)
@@ -56,7 +64,7 @@ class Eyes:
         """The image ``key`` if it was drawn at this very step."""
         if key is None or step != self.seen_at or key not in self.cameras:
             return None
-        frame = self._seen[key]
+        frame = self.seen[key]
         return frame if isinstance(frame, np.ndarray) else None
 
     def observation(self) -> Observation:
@@ -85,8 +93,15 @@ class Rollout:
         self._rename_map = rename_map
         self._pulse = pulse
 
-    def run(self, episode: EpisodeSpec, attempt: int, worker: str, video: EpisodeVideo | None) -> EpisodeRecord:
-        """Play ``episode`` to its end. The video is fed, neither finished nor discarded.
+    def run(
+        self,
+        episode: EpisodeSpec,
+        attempt: int,
+        worker: str,
+        video: EpisodeVideo | None,
+        spool: EpisodeSpool | None = None,
+    ) -> EpisodeRecord:
+        """Play ``episode`` to its end. Video and spool are fed, neither finished nor discarded.
 
         Raises:
             ContractError: policy and benchmark do not fit (shape, NaN, no success signal).
@@ -94,7 +109,7 @@ class Rollout:
         clock = time.perf_counter
         env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
         started_at, began = time.time(), clock()
-        eyes = Eyes(spec, task, self._rename_map)
+        eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras)
         _seed_global_generators(episode)
         pulse.step = 0
         pulse.enter("reset")
@@ -142,9 +157,11 @@ class Rollout:
                     end = EndReason.SUCCESS if success else EndReason.FAILURE
                 elif truncated or step >= episode.max_steps:
                     end = EndReason.SUCCESS if success else EndReason.TIME_LIMIT
+                if spool is not None:
+                    spool.add(eyes.seen, action, reward, step_success)
                 if end is not None:
                     break
-                if last - position < spec.n_obs_steps:
+                if last - position < spec.n_obs_steps or spool is not None:
                     # The last steps before the policy acts again are the ones it wants to have seen.
                     pulse.phase = "render"
                     eyes.look(env, step)

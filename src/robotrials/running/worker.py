@@ -22,7 +22,8 @@ import zmq
 
 from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import RobotrialsError, VideoError, WireError
+from robotrials.datasets.spool import EpisodeSpool, spool_folder
+from robotrials.errors import DatasetError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
@@ -109,6 +110,7 @@ class Worker:
         pulse.lease, pulse.step = lease.lease, 0
         began, started_at = time.perf_counter(), time.time()
         video: EpisodeVideo | None = None
+        spool: EpisodeSpool | None = None
         note: str | None = None
         try:
             task = tasks[(episode.suite, episode.task)]
@@ -116,8 +118,14 @@ class Worker:
             if lease.record != "no":
                 path = os.path.join(job.run_dir, lease.video)
                 video = EpisodeVideo(path, task.control_hz, job.record_fps)
+            if job.kept_cameras is not None:
+                folder = spool_folder(job.run_dir, episode.id, lease.attempt)
+                spool = EpisodeSpool(folder, task, job.kept_cameras)
             rollout = Rollout(env, policy, task, job.rename_map, pulse)
-            record = rollout.run(episode, lease.attempt, self._name, video)
+            record = rollout.run(episode, lease.attempt, self._name, video, spool)
+            if spool is not None:
+                pulse.enter("dataset")
+                spool.finish()
             if video is not None:
                 pulse.enter("video")
                 record, note = _keep_video(record, video, lease)
@@ -125,9 +133,11 @@ class Worker:
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
             if video is not None:
                 video.discard()
+            if spool is not None:
+                spool.discard()
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
-            retryable = not isinstance(error, RobotrialsError)
+            retryable = not isinstance(error, RobotrialsError) or isinstance(error, DatasetError)
             return Done(lease.lease, record, retryable, at_start=pulse.step <= 1)
         finally:
             pulse.lease = 0
