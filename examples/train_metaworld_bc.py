@@ -16,7 +16,8 @@ import os
 
 from robotrials.running.threads import thread_limits
 
-os.environ.update(thread_limits(1))  # before numpy: more threads would fight the simulators and reorder sums
+if __name__ == "__main__":
+    os.environ.update(thread_limits(1))  # before numpy: more threads would fight the simulators and reorder sums
 
 import argparse
 import json
