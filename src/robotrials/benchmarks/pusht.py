@@ -7,6 +7,7 @@ which is what lerobot-eval (LeRobot 0.6.1) runs. Here a picture is drawn only wh
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,9 +110,12 @@ class PushTEnv(Env):
     def __init__(self, task: TaskSpec, config: PushTConfig) -> None:
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        import cv2
-        from gym_pusht.envs.pusht import PushTEnv as Simulator
-        from gym_pusht.envs.pusht import pymunk_to_shapely
+        with warnings.catch_warnings():
+            # pygame warns on import that it uses pkg_resources, which gym-pusht silences for older setuptools only.
+            warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
+            import cv2
+            from gym_pusht.envs.pusht import PushTEnv as Simulator
+            from gym_pusht.envs.pusht import pymunk_to_shapely
 
         cv2.setNumThreads(1)  # it heeds no environment variable, and would start a thread per core for 96 x 96 pixels
         self._task = task
