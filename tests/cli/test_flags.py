@@ -204,9 +204,13 @@ def test_flags_of_lerobot_eval_that_mean_nothing_are_taken_with_one_line(word: s
     assert call.notes[0].startswith(word.partition("=")[0] + " changes nothing: ")
 
 
-def test_a_dataset_of_the_rollouts_is_refused_instead_of_forgotten() -> None:
-    assert "--eval.recording=true" in refusal(*BOTH, "--eval.recording=true")
-    assert parse_eval([*BOTH, "--eval.recording=false", "--eval.recording_private=false"]).notes == ()
+def test_lerobots_recording_flags_are_taken_and_a_push_is_said_to_be_left_undone() -> None:
+    call = parse_eval([*BOTH, "--eval.recording", "--eval.recording_repo_id=me/rollouts", "--eval.recording_private"])
+    settings = call.config.eval
+    assert (settings.recording, settings.recording_repo_id, settings.recording_private) == (True, "me/rollouts", True)
+    assert len(call.notes) == 1
+    assert "nothing is pushed" in call.notes[0]
+    assert parse_eval([*BOTH, "--eval.recording=false", "--eval.recording_repo_id=null"]).notes == ()
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,5}(_[a-z0-9]{1,4}){0,2}", fullmatch=True)

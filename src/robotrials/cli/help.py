@@ -84,11 +84,17 @@ _METAVARS = {
     "Path": "DIR",
     "Mapping": "JSON",
     "eval.record": "WHICH",
+    "eval.dataset_cameras": "WHICH",
+    "eval.recording_repo_id": "REPO",
     "eval.step_timeout": "SECONDS",
     "env.task": "TASKS",
 }
 """What a value is called: by its type, or by its flag."""
-_WRITES = ("eval.record", "eval.record_fps", "output_dir", "job_name", "allow_mixed")
+_DATASET = ("dataset", "dataset_cameras", "recording", "recording_repo_id", "recording_private")
+_WRITES = (
+    *("eval.record", "eval.record_fps", "output_dir", "job_name", "allow_mixed"),
+    *(f"eval.{name}" for name in _DATASET),
+)
 _WHAT = ("eval.n_episodes", "seed", "rename_map")
 
 

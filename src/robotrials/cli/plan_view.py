@@ -13,6 +13,7 @@ from robotrials.plan.config import PolicyChoice
 from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.results.rundir import identity_hash
+from robotrials.running.dataset import DatasetPlan
 from robotrials.running.evaluate import PreparedRun
 
 
@@ -25,6 +26,7 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
         *(("Observes" if i == 0 else "", words) for i, words in enumerate(_observations(plan.tasks))),
         ("Workers", _workers(prepared)),
         ("Videos", config.eval.record),
+        *([("Dataset", _dataset(prepared.dataset))] if prepared.dataset is not None else []),
         ("Directory", str(prepared.output_dir)),
         ("Identity", identity_hash(prepared.identity)),
     ]
@@ -48,6 +50,11 @@ def policy_title(policy: PolicyChoice) -> str:
     if policy.path:
         return Path(policy.path).name or policy.path
     return str(policy.type).rpartition(":")[2]
+
+
+def _dataset(dataset: DatasetPlan) -> str:
+    cameras = ", ".join(dataset.layout.cameras) or "no camera"
+    return f"{dataset.path} ({cameras}, every step)"
 
 
 def _workers(prepared: PreparedRun) -> str:

@@ -12,6 +12,7 @@ from robotrials.cli.display import pace
 from robotrials.cli.plan_view import fact_lines
 from robotrials.cli.table import Row, Suite, results_table
 from robotrials.results.summary import Figures, RunSummary
+from robotrials.running.dataset import DatasetMade
 from robotrials.running.evaluate import PreparedRun, RunResult
 
 MAX_ERRORS = 5
@@ -27,6 +28,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         *([("Exact", _INEXACT)] if not prepared.config.eval.exact else []),
         *_errors(result.failures),
         *_places(result.output_dir),
+        *(_dataset(result.dataset) if result.dataset is not None else []),
     ]
     return [
         Text(),
@@ -98,3 +100,17 @@ def _places(directory: Path) -> list[tuple[str, str]]:
     if n_videos:
         places.append(("Videos", f"{directory / 'videos'} ({n_videos})"))
     return places
+
+
+def _dataset(made: DatasetMade) -> list[tuple[str, str]]:
+    """Where the dataset lies, what is not in it, and how it gets to the Hub."""
+    plan = made.plan
+    words = f"{plan.path} ({draw.count(made.episodes, 'episode')}, {draw.count(made.frames, 'step')})"
+    if made.erred:
+        words += f"; without {draw.count(made.erred, 'episode')} that erred"
+    lines = [("Dataset", words)]
+    if plan.repo_id:
+        private = "private=True" if plan.private else ""
+        call = f"LeRobotDataset({plan.repo_id!r}, root={str(plan.path)!r}).push_to_hub({private})"
+        lines.append(("", f"not pushed; in a Python with LeRobot: {call}"))
+    return lines
