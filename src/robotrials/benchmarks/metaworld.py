@@ -236,6 +236,7 @@ def _fresh_simulator(name: str, config: MetaWorldConfig) -> Any:
     sim._last_rand_vec = goal
     sim._partially_observable = False
     del sim.sawyer_observation_space  # cached; its bounds depend on whether the goal is in view
+    sim.sawyer_observation_space  # noqa: B018  (cached anew, here and not in every episode)
     sim.reset()
     # From here on reset draws, from the generator that seed() sets.
     sim._freeze_rand_vec = False
