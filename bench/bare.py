@@ -1,4 +1,4 @@
-"""The same episodes without an engine: build, reset, expert, step, nothing else. The bound that bench/engine.py divides by.
+"""The same episodes without an engine: build, reset, expert, step, nothing else. bench/engine.py divides by it.
 
 Prints one JSON object: CPU seconds of the loop alone (imports and building are told apart), steps, successes.
 """

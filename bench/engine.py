@@ -2,8 +2,8 @@
 
     python bench/engine.py [--episodes 400] [--workers 2]
 
-The same episodes are played twice in one run: bare (one process a core, a loop of reset, expert and step, nothing else) and
-by `robotrials eval`. The bound is the bare loops' CPU seconds over the number of workers; the ratio is wall time over it,
+The same episodes are played twice in one run: bare (one process a core, a loop of reset, expert and step) and by
+`robotrials eval`. The bound is the bare loops' CPU seconds over the number of workers; the ratio is wall time over it,
 once with start-up, and once from the moment all workers stand. The engine's own cost is measured on an environment
 that does nothing. The last line is one JSON object.
 """

@@ -2,23 +2,24 @@
 
     python bench/serving.py
 
-1. One worker, a policy that answers at once, an observation of 301 kB (two 224x224 images and 8 floats): median time from
-   the call of ``act`` to its actions, by shared memory and over TCP.
-2. Eight sessions against a policy that takes 20 + 0.5 n milliseconds for n rows: observations a second against the ideal,
-   where every pass holds all eight; once while all run, and once with the last episodes finishing one by one.
+1. One worker, a policy that answers at once, an observation of 301 kB (two 224x224 images and 8 floats): median time
+   from the call of ``act`` to its actions, by shared memory and over TCP.
+2. Eight sessions against a policy that takes 20 + 0.5 n milliseconds for n rows: observations a second against the
+   ideal, where every pass holds all eight; once while all run, and once with the last episodes finishing one by one.
 The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
+from multiprocessing.synchronize import Barrier
 
 import numpy as np
 
@@ -83,30 +84,32 @@ def round_trip(address: str, n: int = 3000) -> float:
     return statistics.median(times[n // 10 :]) * 1e6
 
 
+def play(where: str, length: int, ready: Barrier) -> None:
+    """One worker: ``length`` requests, each as soon as the last is answered."""
+    client = ServedPolicy(where, "secret", "bench")
+    session, seen = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK), observation()
+    ready.wait()
+    for _ in range(length):
+        client.act([session], [seen])
+    client.close()
+
+
 def throughput(lengths: Sequence[int]) -> tuple[float, float]:
     """Observations a second of one session for each of ``lengths`` (its number of requests), and the ideal."""
     with tempfile.TemporaryDirectory() as folder:
-        pid, where = in_child(f"unix://{folder}/server", Answering(FIXED_S, PER_ROW_S))
-        ready = threading.Barrier(len(lengths) + 1)
-
-        def play(length: int) -> None:
-            client = ServedPolicy(where, "secret", "bench")
-            session, seen = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK), observation()
-            ready.wait()
-            for _ in range(length):
-                client.act([session], [seen])
-            client.close()
-
-        threads = [threading.Thread(target=play, args=(length,)) for length in lengths]
-        for thread in threads:
-            thread.start()
+        server, where = in_child(f"unix://{folder}/server", Answering(FIXED_S, PER_ROW_S))
+        context = multiprocessing.get_context("fork")
+        ready = context.Barrier(len(lengths) + 1)
+        workers = [context.Process(target=play, args=(where, length, ready)) for length in lengths]
+        for worker in workers:
+            worker.start()
         ready.wait()
         began = time.perf_counter()
-        for thread in threads:
-            thread.join()
+        for worker in workers:
+            worker.join()
         wall = time.perf_counter() - began
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
+        os.kill(server, 9)
+        os.waitpid(server, 0)
     ideal = sum(FIXED_S + PER_ROW_S * sum(length > i for length in lengths) for i in range(max(lengths)))
     return sum(lengths) / wall, sum(lengths) / ideal
 

@@ -10,13 +10,14 @@ import time
 
 import zmq
 
+from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
-from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, PolicyNeeds, Ready, Stop
-from robotrials.running.worker import TOKEN_VARIABLE
+from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Ready, Stop
+from robotrials.running.pulse import TOKEN_VARIABLE
 from robotrials.wire.envelope import encode
 from robotrials.wire.transport import connect_dealer, send
 
-NEEDS = PolicyNeeds("simulated", {}, None, 1, 1)
+NEEDS = PolicySpec("simulated")
 
 
 def result(lease: Lease, worker: str, seconds: float) -> Done:
@@ -64,7 +65,7 @@ def main() -> None:
         for dealer, _ in poller.poll(min(wait, 0.05) * 1000):
             message = WORKER_TALK.decode(dealer.recv())
             if isinstance(message, Job):
-                send(dealer, Ready(names[dealer], NEEDS))
+                send(dealer, Ready(names[dealer], NEEDS, {}))
             elif isinstance(message, Lease):
                 reply = encode(result(message, names[dealer], arguments.episode_s))
                 sent += 1

@@ -163,13 +163,10 @@ def false_server(listener: socket.socket, *replies: object) -> None:
     stream.send(encode(Attached(PolicySpec("false"))))
     while not isinstance(message := SERVER_TALK.decode(stream.receive().header), Act):
         pass
+    actions = np.full((1, 1), 666.0)
     for change in replies:
-        actions = {"action": np.full((1, 1), 666.0)}
-        layout = Layout.of(actions)
-        body = memoryview(bytearray(layout.n_bytes))
-        layout.write(actions, body)
-        chunk = Chunk(message.request, message.session, layout, 0.0, 1)
-        stream.send(encode(change(chunk)), body)  # type: ignore[operator]
+        chunk = Chunk(message.request, message.session, actions.dtype.str, actions.shape, 0.0, 1)
+        stream.send(encode(change(chunk)), actions.data.cast("B"))  # type: ignore[operator]
     stream.close()
 
 

@@ -59,12 +59,17 @@ class Tally:
         if self._first_lease is None:
             self._first_lease = time.monotonic()
 
+    @property
+    def since_first_lease_s(self) -> float:
+        """Seconds since an episode was first handed out; 0 before."""
+        return 0.0 if self._first_lease is None else time.monotonic() - self._first_lease
+
     def snapshot(self, running: int, workers: int) -> Progress:
         now = time.monotonic()
         planned = len(self._task_keys)
         eta = None
         if self._added and self._first_lease is not None:
-            eta = (now - self._first_lease) / self._added * (planned - self.done)
+            eta = self.since_first_lease_s / self._added * (planned - self.done)
         return Progress(
             planned=planned,
             done=self.done,

@@ -15,7 +15,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
-from robotrials.wire.arrays import AnyArray, Layout
+from robotrials.wire.arrays import AnyArray, ArrayHeader, Layout
 from robotrials.wire.envelope import Message, encode
 from robotrials.wire.shared import IS_AVAILABLE, SharedBytes
 from robotrials.wire.stream import ConnectionLostError, Stream, connect
@@ -167,8 +167,7 @@ class ServedPolicy(Policy):
         return SERVER_TALK.decode(frame.header), frame.body
 
     def _actions(self, chunk: Chunk, body: bytearray) -> np.ndarray:
-        chunk.layout.check()
-        arrays = chunk.layout.read(memoryview(body))
-        if set(arrays) != {"action"}:
-            raise WireError(f"the policy server's reply holds {sorted(arrays)} instead of an action")
-        return arrays["action"][None]
+        header = ArrayHeader("action", chunk.dtype, chunk.shape, 0)
+        layout = Layout((header,), len(body))
+        layout.check()
+        return layout.read(memoryview(body))["action"][None]

@@ -69,12 +69,14 @@ class Act(Message):
 
 @dataclass(frozen=True)
 class Chunk(Message):
-    """The reply to the Act of that number. ``infer_s`` is the forward pass, ``rows`` how many it served."""
+    """The reply to the Act of that number; its body holds the actions (T, A). ``infer_s`` is the forward pass, ``rows``
+    how many it served."""
 
     kind: ClassVar[str] = "chunk"
     request: int
     session: int
-    layout: Layout
+    dtype: str
+    shape: tuple[int, ...]
     infer_s: float
     rows: int
 

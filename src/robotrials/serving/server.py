@@ -22,7 +22,7 @@ from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chun
 from robotrials.wire.arrays import Layout
 from robotrials.wire.envelope import encode
 from robotrials.wire.shared import SharedBytes
-from robotrials.wire.stream import ConnectionLostError, Frame, Stream, close_all
+from robotrials.wire.stream import ConnectionLostError, Frame, Stream
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +90,11 @@ class PolicyServer:
         self._selector.register(connection, selectors.EVENT_READ, client)
 
     def _take(self, client: _Client) -> None:
-        """One message of one client; whatever is wrong with it costs that client its connection, nobody else's."""
+        """What one client has sent; whatever is wrong with it costs that client its connection, nobody else's."""
         try:
             self._handle(client, client.stream.receive())
+            while client.stream.has_more:
+                self._handle(client, client.stream.receive())
         except ConnectionLostError:
             self._drop(client)
         except WireError as error:
@@ -101,8 +103,6 @@ class PolicyServer:
 
     def _handle(self, client: _Client, frame: Frame) -> None:
         message = SERVER_TALK.decode(frame.header)
-        if not isinstance(message, Share):
-            close_all(frame.descriptors)
         if isinstance(message, Attach):
             self._attach(client, message)
         elif not client.name:
@@ -115,7 +115,7 @@ class PolicyServer:
             client.sessions.pop(message.session, None)
             self._batcher.drop_session(client.number, message.session)
         elif isinstance(message, Share):
-            self._share(client, message, frame.descriptors)
+            self._share(client, message)
         elif isinstance(message, Act):
             self._enqueue(client, message, frame)
         else:
@@ -128,17 +128,15 @@ class PolicyServer:
         client.name = message.client or f"client {client.number}"
         client.stream.send(encode(Attached(self._spec)))
 
-    def _share(self, client: _Client, message: Share, descriptors: list[int]) -> None:
+    def _share(self, client: _Client, message: Share) -> None:
         if client.memory is not None:
             client.memory.close()
             client.memory = None
         if message.shared:
-            if len(descriptors) != 1:
-                close_all(descriptors)
+            descriptor = client.stream.take_descriptor()
+            if descriptor is None:
                 raise WireError("shared memory without a descriptor")
-            client.memory = SharedBytes.attach(descriptors[0])
-        else:
-            close_all(descriptors)
+            client.memory = SharedBytes.attach(descriptor)
         message.layout.check()
         if client.memory is not None and client.memory.size < message.layout.n_bytes:
             raise WireError("the shared memory is smaller than its layout")
@@ -166,12 +164,16 @@ class PolicyServer:
                 contract = isinstance(answer.error, ContractError)
                 self._trouble(client, request.request, _reason(answer.error), contract)
                 return
-            actions = {"action": np.ascontiguousarray(answer.actions)}
-            layout = Layout.of(actions)
-            body = memoryview(bytearray(layout.n_bytes))
-            layout.write(actions, body)
-            chunk = Chunk(request.request, request.session_number, layout, answer.infer_s, answer.rows)
-            client.stream.send(encode(chunk), body)
+            actions = np.ascontiguousarray(answer.actions)
+            chunk = Chunk(
+                request.request,
+                request.session_number,
+                actions.dtype.str,
+                actions.shape,
+                answer.infer_s,
+                answer.rows,
+            )
+            client.stream.send(encode(chunk), actions.data.cast("B"))
         except ConnectionLostError:
             self._drop(client)
 

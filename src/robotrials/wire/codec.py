@@ -18,19 +18,12 @@ from robotrials.errors import WireError
 
 T = TypeVar("T")
 Decoder = Callable[[Any], Any]
+Encoder = Callable[[Any], Any]
 
 
-def to_plain(value: Any) -> Any:
-    """``value`` as maps, lists and scalars that msgpack can pack."""
-    if isinstance(value, Enum):
-        return value.value
-    if dataclasses.is_dataclass(value):
-        return {name: to_plain(getattr(value, name)) for name in _field_names(type(value))}  # type: ignore[arg-type]
-    if isinstance(value, Mapping):
-        return {key: to_plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [to_plain(item) for item in value]
-    return value
+def to_plain(value: Any) -> dict[str, Any]:
+    """The fields of dataclass ``value`` as maps, lists and scalars that msgpack can pack."""
+    return _encoder(type(value))(value)  # type: ignore[no-any-return, arg-type]
 
 
 def from_plain(cls: type[T], value: Any) -> T:
@@ -43,8 +36,38 @@ def from_plain(cls: type[T], value: Any) -> T:
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls))
+def _encoder(hint: Any) -> Encoder:
+    """Made once for each type: most of a message's fields need nothing done to them."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        fields = [(f.name, _encoder(hints[f.name])) for f in dataclasses.fields(hint)]
+        as_is = tuple(name for name, encode in fields if encode is _same)
+        other = tuple((name, encode) for name, encode in fields if encode is not _same)
+
+        def encode_fields(value: Any) -> dict[str, Any]:
+            plain = {name: getattr(value, name) for name in as_is}
+            for name, encode in other:
+                plain[name] = encode(getattr(value, name))
+            return plain
+
+        return encode_fields
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return lambda value: value.value
+    if origin in (typing.Union, types.UnionType):
+        inner = _encoder(next(a for a in args if a is not type(None)))
+        return inner if inner is _same else lambda value: None if value is None else inner(value)
+    if origin is tuple:
+        each = _encoder(args[0])
+        return _same if each is _same else lambda value: [each(item) for item in value]
+    if origin is not None and issubclass(origin, Mapping):
+        item_of = _encoder(args[1])
+        return dict if item_of is _same else lambda value: {key: item_of(item) for key, item in value.items()}
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @cache
@@ -116,7 +139,7 @@ def _mapping_decoder(inner: Decoder) -> Decoder:
 
 def _dataclass_decoder(cls: type) -> Decoder:
     hints = typing.get_type_hints(cls)
-    decoders = {name: _decoder(hints[name]) for name in _field_names(cls)}
+    decoders = {f.name: _decoder(hints[f.name]) for f in dataclasses.fields(cls)}
 
     def decode(value: Any) -> Any:
         if not isinstance(value, dict):

@@ -13,7 +13,9 @@ from robotrials.wire.arrays import MAX_BYTES
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES
 
 _PREFIX = struct.Struct("<IQ")
-_MAX_DESCRIPTORS = 1
+_MAX_DESCRIPTORS = 4
+_READ_SIZE = 16 * 1024
+"""Control messages fit; of a large body the rest is read straight into its place."""
 
 
 class ConnectionLostError(WireError):
@@ -22,11 +24,10 @@ class ConnectionLostError(WireError):
 
 @dataclass
 class Frame:
-    """One message as bytes: the encoded envelope, its body, and the descriptors that came with it."""
+    """One message as bytes: the encoded envelope and its body."""
 
     header: bytes
     body: bytearray = field(default_factory=bytearray)
-    descriptors: list[int] = field(default_factory=list)
 
 
 class Stream:
@@ -34,6 +35,8 @@ class Stream:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._read = bytearray()
+        self._descriptors: list[int] = []
         self.is_local = connection.family == socket.AF_UNIX
         if not self.is_local:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -56,6 +59,11 @@ class Stream:
         except OSError as error:
             raise ConnectionLostError(f"the peer is gone: {error}") from None
 
+    @property
+    def has_more(self) -> bool:
+        """Whether the next message has arrived whole, or in part, with the last one."""
+        return bool(self._read)
+
     def receive(self, max_body: int = MAX_BYTES) -> Frame:
         """The next message.
 
@@ -64,19 +72,32 @@ class Stream:
             WireError: it announces more than the limits.
         """
         try:
-            prefix, descriptors = self._receive_prefix()
-            header_length, body_length = _PREFIX.unpack(prefix)
+            self._fill(_PREFIX.size)
+            header_length, body_length = _PREFIX.unpack_from(self._read)
             if header_length > MAX_MESSAGE_BYTES or body_length > max_body:
-                close_all(descriptors)
                 raise WireError(f"a message of {header_length} + {body_length} bytes exceeds the limits")
-            header, body = bytearray(header_length), bytearray(body_length)
-            self._receive_into(memoryview(header))
-            self._receive_into(memoryview(body))
+            self._fill(_PREFIX.size + header_length)
         except OSError as error:
             raise ConnectionLostError(f"the peer is gone: {error}") from None
-        return Frame(bytes(header), body, descriptors)
+        start = _PREFIX.size + header_length
+        header = bytes(self._read[_PREFIX.size : start])
+        body = bytearray(body_length)
+        there = min(len(self._read) - start, body_length)
+        body[:there] = self._read[start : start + there]
+        del self._read[: start + there]
+        try:
+            self._receive_into(memoryview(body)[there:])
+        except OSError as error:
+            raise ConnectionLostError(f"the peer is gone: {error}") from None
+        return Frame(header, body)
+
+    def take_descriptor(self) -> int | None:
+        """The descriptor that came along with the messages so far; it is the caller's to close."""
+        return self._descriptors.pop(0) if self._descriptors else None
 
     def close(self) -> None:
+        while (descriptor := self.take_descriptor()) is not None:
+            os.close(descriptor)
         with contextlib.suppress(OSError):
             self._socket.close()
 
@@ -89,18 +110,20 @@ class Stream:
             if sent:
                 parts[0] = parts[0][sent:]
 
-    def _receive_prefix(self) -> tuple[bytes, list[int]]:
-        if self.is_local:
-            prefix, descriptors, _, _ = socket.recv_fds(self._socket, _PREFIX.size, _MAX_DESCRIPTORS)
-        else:
-            prefix, descriptors = self._socket.recv(_PREFIX.size), []
-        if len(prefix) < _PREFIX.size:
-            rest = bytearray(_PREFIX.size - len(prefix))
-            if not prefix:
-                raise ConnectionLostError("the peer closed the connection")
-            self._receive_into(memoryview(rest))
-            prefix += bytes(rest)
-        return prefix, list(descriptors)
+    def _fill(self, n: int) -> None:
+        """Have at least ``n`` bytes read; small messages come whole with the first call."""
+        while len(self._read) < n:
+            if self.is_local:
+                data, descriptors, _, _ = socket.recv_fds(self._socket, _READ_SIZE, _MAX_DESCRIPTORS)
+                self._descriptors.extend(descriptors)
+                if len(self._descriptors) > _MAX_DESCRIPTORS:
+                    raise WireError("more descriptors than messages that announce one")
+            else:
+                data = self._socket.recv(_READ_SIZE)
+            if not data:
+                where = "in the middle of a message" if self._read else "the connection"
+                raise ConnectionLostError(f"the peer closed {where}")
+            self._read += data
 
     def _receive_into(self, target: memoryview) -> None:
         while target.nbytes:
@@ -108,12 +131,6 @@ class Stream:
             if not count:
                 raise ConnectionLostError("the peer closed the connection in the middle of a message")
             target = target[count:]
-
-
-def close_all(descriptors: list[int]) -> None:
-    """Close descriptors that came with a message and are not wanted."""
-    for descriptor in descriptors:
-        os.close(descriptor)
 
 
 def listen(address: str) -> socket.socket:
