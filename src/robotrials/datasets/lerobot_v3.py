@@ -66,16 +66,14 @@ def write_dataset(root: Path, layout: DatasetLayout, episodes: Iterable[KeptEpis
     """Write ``episodes``, in their order, into the new folder ``root``.
 
     Raises:
-        DatasetError: a spool is missing, damaged or of another shape, or the disk is full. What was written stays.
+        DatasetError: a spool is missing, damaged or of another shape.
+        OSError: the disk is full, or the folder cannot be made.
     """
-    try:
-        root.mkdir(parents=True)
-        with _Writer(root, layout) as writer:
-            for episode in episodes:
-                writer.add(episode)
-        return writer.finish()
-    except OSError as error:
-        raise DatasetError(f"the dataset {root} cannot be written: {error}") from error
+    root.mkdir(parents=True)
+    with _Writer(root, layout) as writer:
+        for episode in episodes:
+            writer.add(episode)
+    return writer.finish()
 
 
 class _Writer:

@@ -22,12 +22,13 @@ class RollingTable:
         self._next = FileIndex()
         self._file: IO[bytes] | None = None
         self._writer: Any = None
+        self._holds_some = False
 
     def place(self) -> FileIndex:
         """Where the next table will go; begins the file if it is not open."""
         import pyarrow.parquet as pq
 
-        if self._file is not None and self._file.tell() >= MAX_DATA_MB * 2**20:
+        if self._file is not None and self._holds_some and self._file.tell() >= MAX_DATA_MB * 2**20:
             self.close()
             self._next = self._next.next()
         if self._file is None:
@@ -40,6 +41,7 @@ class RollingTable:
     def write(self, table: Any) -> FileIndex:
         place = self.place()
         self._writer.write_table(table)
+        self._holds_some = True
         return place
 
     def close(self) -> None:
@@ -48,6 +50,7 @@ class RollingTable:
             self._writer.close()
             self._file.close()
         self._file = self._writer = None
+        self._holds_some = False
 
     def __enter__(self) -> RollingTable:
         return self

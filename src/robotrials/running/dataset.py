@@ -110,15 +110,18 @@ def make_dataset(
         part, old = (dataset.path.with_name(f".{dataset.path.name}.{note['id']}.{end}") for end in ("tmp", "old"))
         for leftover in (part, old):
             shutil.rmtree(leftover, ignore_errors=True)
-        size = write_dataset(part, dataset.layout, _kept(directory.path, plan, ledger))
         mark = {"id": note["id"], "robotrials": __version__, "identity": described["identity"]}
         try:
+            size = write_dataset(part, dataset.layout, _kept(directory.path, plan, ledger))
             (part / _MARK).write_text(json.dumps(mark, indent=2) + "\n", encoding="utf-8")
             with contextlib.suppress(FileNotFoundError):
                 os.replace(dataset.path, old)
             os.replace(part, dataset.path)
         except OSError as error:
-            raise DatasetError(f"the dataset {dataset.path} cannot be written: {error}") from error
+            raise DatasetError(
+                f"the dataset {dataset.path} cannot be written: {error}; the results are safe, and so is what it is "
+                "made from: mend that and resume the run"
+            ) from error
         shutil.rmtree(old, ignore_errors=True)
         note["written"] = {"episodes": size.episodes, "frames": size.frames}
         directory.write_run_json(described)
