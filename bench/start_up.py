@@ -2,8 +2,8 @@
 
     python bench/start_up.py
 
-For each benchmark a fresh process imports the simulator as one would by hand, and another starts as a worker does: loads
-the scripted or random policy and imports the same. Medians of five. The last line is one JSON object.
+For each benchmark a fresh process imports the simulator as one would by hand, and another starts as a worker does: it
+loads the scripted or random policy and imports the same. Medians of five. The last line is one JSON object.
 """
 
 from __future__ import annotations
