@@ -15,6 +15,7 @@ from robotrials.results.ledger import Ledger
 from robotrials.running.evaluate import execute, prepare, prepare_resume
 from tests.datasets.kept import decode
 from tests.running.engine import Listener, digest, run, toy_config, without
+from tests.running.test_engine import coordinator_process, wait_for_records
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -145,6 +146,21 @@ def test_a_dataset_that_could_not_be_written_is_written_on_resume(tmp_path: Path
     made = execute(prepare_resume(tmp_path / "run"), Listener()).dataset
     assert made is not None
     assert len(episodes(tmp_path / "sub/ds")) == made.episodes == 2
+
+
+def test_killed_run_is_resumed_to_the_same_dataset(tmp_path: Path, plain_run: Path, kept_run: Path) -> None:
+    directory = tmp_path / "run"
+    process = coordinator_process(directory, step_s=0.02, recording=True)
+    wait_for_records(directory, 3)
+    process.kill()
+    process.wait()
+    (directory / "spool/.99-1.1.tmp").mkdir()  # as a worker that was killed while it wrote leaves one
+    made = execute(prepare_resume(directory), Listener()).dataset
+    assert made is not None
+    assert digest(directory) == digest(plain_run)
+    assert rows(directory / "recordings") == rows(kept_run.parent / "ds")
+    assert episodes(directory / "recordings") == episodes(kept_run.parent / "ds")
+    assert not (directory / "spool").exists()
 
 
 def test_lerobots_recording_is_a_folder_of_the_run_that_moves_with_it(tmp_path: Path) -> None:
