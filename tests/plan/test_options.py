@@ -63,8 +63,8 @@ def test_value_is_read_as_its_type(name: str, given: object, right: object) -> N
         ("table", "{a:b}", "--x.table must be JSON"),
         ("table", "[1]", "--x.table must be a map"),
         ("kind", "c", "--x.kind must be one of a, b; got 'c'"),
-        ("cuont", "1", r"unknown option --x.cuont \(did you mean count\?\)"),
-        ("zzz", "1", "unknown option --x.zzz; known: count, ratio"),
+        ("cuont", "1", r"unknown option --x.cuont \(did you mean --x.count\?\)"),
+        ("zzz", "1", "unknown option --x.zzz; known: --x.count, --x.ratio"),
     ],
 )
 def test_refusal_names_the_flag_and_what_would_be_right(name: str, given: object, words: str) -> None:

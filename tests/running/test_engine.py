@@ -164,7 +164,7 @@ def test_other_configuration_in_the_same_directory_is_refused_with_what_differs(
     run(toy_config(tmp_path / "run"))
     with pytest.raises(IdentityError, match=r"policy\.options\.n.*3"):
         prepare(toy_config(tmp_path / "run", policy_options={"n": "3"}))
-    with pytest.raises(IdentityError, match="these are other episodes"):
+    with pytest.raises(IdentityError, match=r"--eval\.n_episodes: 6 -> 7\nthese are other episodes"):
         prepare(toy_config(tmp_path / "run", n_episodes=7))
 
 

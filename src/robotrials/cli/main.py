@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from robotrials import __version__
 from robotrials.cli import output
-from robotrials.errors import ConfigError, RobotrialsError
+from robotrials.errors import ConfigError, LedgerError, RobotrialsError
 
 VERBS = ("eval", "resume")
 """Each is a module of this package with ``run(argv) -> int``, imported only when it is asked for."""
@@ -28,7 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         output.error(str(error))
-        return MISCONFIGURED
+        # A ledger that cannot be written ends a run in the middle: what it holds is part of a result.
+        return PARTIAL if isinstance(error, LedgerError) else MISCONFIGURED
     except KeyboardInterrupt:
         output.error("interrupted before any episode began")
         return PARTIAL

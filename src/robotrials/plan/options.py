@@ -33,7 +33,9 @@ def build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
     given: dict[str, Any] = {}
     for name, value in values.items():
         if name not in fields:
-            raise ConfigError(f"unknown option {prefix}{name}{nearest(name, fields)}; known: {', '.join(fields)}")
+            flags = [prefix + field for field in fields]
+            hint = nearest(prefix + name, flags) if nearest(name, fields) else ""
+            raise ConfigError(f"unknown option {prefix}{name}{hint}; known: {', '.join(flags)}")
         given[name] = coerce(value, hints[name], prefix + name)
         choices = fields[name].metadata.get("choices")
         if choices and given[name] not in choices:

@@ -301,7 +301,7 @@ class Coordinator:
             self._observer.on_message(f"{name}: attempt {leased.attempt} erred, trying again: {reason}")
             return
         self._commit.append((record, True))
-        self._observer.on_message(f"{name}: error after {leased.attempt} attempts: {reason}")
+        self._observer.on_message(f"{name}: error, given up at attempt {leased.attempt}: {reason}")
         misfit = not retryable and at_start
         if misfit and self._tally.finished == 0 and not self._has_outcome_to_commit():
             raise ContractError(reason)

@@ -52,6 +52,10 @@ def progress_so_far(
         return 0, 0
     changes = differences(existing["identity"], identity)
     same_plan = existing["identity"].get("plan") == identity["plan"]
+    if not same_plan:
+        changes = _which_episodes(existing["config"], config) + [
+            line for line in changes if not line.startswith("plan:")
+        ]
     if changes and not (config.allow_mixed and same_plan):
         hint = (
             "start it in another --output_dir, or go on with --allow_mixed=true, which records that the run is mixed"
@@ -70,3 +74,18 @@ def progress_so_far(
             done += 1
             errors += record.is_error
     return done, errors
+
+
+def _which_episodes(there: dict[str, Any], here: RunConfig) -> list[str]:
+    """What makes the plans differ, in the words of the flags; two hashes would tell nobody anything."""
+    old = {
+        "--env.task": there["env"]["options"].get("task"),
+        "--eval.n_episodes": there["eval"]["n_episodes"],
+        "--seed": there["seed"],
+    }
+    new = {
+        "--env.task": here.env.options.get("task"),
+        "--eval.n_episodes": here.eval.n_episodes,
+        "--seed": here.seed,
+    }
+    return differences(old, new) or ["the benchmark's tasks (their sentences, limits or shapes)"]
