@@ -37,6 +37,7 @@ class Answer:
     rows: int
 
 
+_FAST_PASS_S = 200e-6
 _PATIENCE = 0.1
 """Of the last pass's duration, how much a batch may wait for sessions that are known to be about to ask."""
 
@@ -69,6 +70,11 @@ class Batcher:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the last pass took less time than it takes to wake a sleeping process."""
+        return 0.0 < self._pass_s < _FAST_PASS_S
 
     def add(self, request: Request) -> None:
         self._waiting.append(request)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import struct
+import time
 from dataclasses import dataclass, field
 
 from robotrials.errors import WireError
@@ -64,14 +65,17 @@ class Stream:
         """Whether the next message has arrived whole, or in part, with the last one."""
         return bool(self._read)
 
-    def receive(self, max_body: int = MAX_BYTES) -> Frame:
-        """The next message.
+    def receive(self, max_body: int = MAX_BYTES, spin_s: float = 0.0) -> Frame:
+        """The next message; for ``spin_s`` seconds it is looked for again and again before the process goes to sleep.
+        Waking from sleep takes longer than a whole exchange between two processes that are awake.
 
         Raises:
             ConnectionLostError: the peer is gone, perhaps in the middle of a message.
             WireError: it announces more than the limits.
         """
         try:
+            if spin_s and not self._read:
+                self._spin(spin_s)
             self._fill(_PREFIX.size)
             header_length, body_length = _PREFIX.unpack_from(self._read)
             if header_length > MAX_MESSAGE_BYTES or body_length > max_body:
@@ -109,6 +113,15 @@ class Stream:
                 sent -= parts.pop(0).nbytes
             if sent:
                 parts[0] = parts[0][sent:]
+
+    def _spin(self, seconds: float) -> None:
+        deadline = time.perf_counter() + seconds
+        while time.perf_counter() < deadline:
+            try:
+                self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue
+            return
 
     def _fill(self, n: int) -> None:
         """Have at least ``n`` bytes read; small messages come whole with the first call."""
