@@ -91,7 +91,7 @@ class ToyEnv(Env):
         if self.config.step_s:
             time.sleep(self.config.step_s)
         self.position += float(action[0]) * 0.5 + float(self.slip.normal(0.0, 0.02))
-        success = abs(self.position - self.goal) < 0.3
+        success = np.bool_(abs(self.position - self.goal) < 0.3)  # as simulators give it
         reward = -abs(self.position - self.goal)
         if self._troubled("no_success"):
             return StepOutcome(reward, False, False, None)
@@ -169,6 +169,29 @@ class Seer(Policy):
             gap = np.clip((state[1] - state[0]) / (0.5 * self.n), -1.0, 1.0)
             chunks.append(np.full((self.n, 1), gap) + session.rng.normal(0, self.noise, (self.n, 1)))
         return np.stack(chunks)
+
+
+class DiesOnce(Seer):
+    """Its process ends without a word at the third call it gets, unless ``mark`` exists."""
+
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self.mark, self.calls = Path(mark), 0
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        self.calls += 1
+        if self.calls == 3 and not self.mark.exists():
+            self.mark.touch()
+            os._exit(7)
+        return super().act(sessions, observations)
+
+
+class WrongOnce(Seer):
+    """Not a number at the first step of episodes with seed 1002."""
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        actions = super().act(sessions, observations)
+        return actions * np.nan if sessions[0].episode.seed == 1002 else actions
 
 
 class WrongShape(Policy):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ from robotrials.errors import ConfigError, ContractError, IdentityError, RunLock
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason
 from robotrials.running.evaluate import execute, prepare, prepare_resume
+from tests import toy
 from tests.running.engine import Listener, digest, run, toy_config
 
 
@@ -291,3 +293,57 @@ def test_stopped_worker_is_found_and_replaced(tmp_path: Path, undisturbed: str) 
     os.kill(children_of(process)[0].pid, signal.SIGSTOP)
     assert process.wait(timeout=60) == 0
     assert digest(directory) == undisturbed
+
+
+def test_policy_server_that_dies_is_replaced_and_its_episodes_are_tried_again(tmp_path: Path, undisturbed: str) -> None:
+    options = {"mark": str(tmp_path / "mark")}
+    config = toy_config(tmp_path / "run", "tests.toy:DiesOnce", policy_servers=1, policy_options=options)
+    listener = Listener()
+    assert run(config, listener).complete
+    assert digest(tmp_path / "run") == undisturbed
+    assert any("policy server s0 was lost (exit status 7); starting another" in m for m in listener.messages)
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_outcomes_do_not_depend_on_policy_servers(tmp_path: Path, undisturbed: str, servers: int) -> None:
+    assert run(toy_config(tmp_path / "run", policy_servers=servers, batch_size=3)).complete
+    assert digest(tmp_path / "run") == undisturbed
+
+
+def test_one_episode_that_does_not_fit_costs_no_other(tmp_path: Path) -> None:
+    result = run(toy_config(tmp_path / "run", "tests.toy:WrongOnce", tasks="a", batch_size=1))
+    assert (result.summary.overall.n_finished, result.summary.overall.n_errors) == (5, 1)
+
+
+def test_directory_of_a_run_that_never_had_an_outcome_can_be_used_again(tmp_path: Path) -> None:
+    with pytest.raises(ContractError):
+        run(toy_config(tmp_path / "run", "tests.toy:WrongShape"))
+    assert run(toy_config(tmp_path / "run")).complete
+
+
+def test_benchmark_whose_source_changed_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "own_bench.py"
+    source.write_text(Path(toy.__file__).read_text())
+    config = toy_config(tmp_path / "run", n_episodes=1)
+    config = replace(config, env=replace(config.env, type=f"{source}:Toy"))
+    assert run(config).complete
+    source.write_text(source.read_text() + "# another rule\n")
+    with pytest.raises(IdentityError, match=r"benchmark\.source"):
+        prepare(config)
+
+
+def test_script_in_the_current_folder_does_not_stand_in_for_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "random.py").write_text("raise ImportError('the wrong random')")
+    monkeypatch.setenv("PYTHONPATH", str(Path(toy.__file__).parent.parent))
+    monkeypatch.chdir(tmp_path)
+    assert run(toy_config(tmp_path / "run", n_episodes=1)).complete
+
+
+@pytest.mark.parametrize(
+    "settings", [{"record_fps": float("inf")}, {"step_timeout": float("nan")}, {"step_timeout": 0.0}], ids=str
+)
+def test_settings_that_are_no_finite_number_are_refused(tmp_path: Path, settings: dict) -> None:
+    with pytest.raises(ConfigError, match="must be above 0 and finite"):
+        prepare(toy_config(tmp_path / "run", **settings))

@@ -7,7 +7,22 @@ import sys
 from collections.abc import Mapping
 from ctypes.util import find_library
 
+from robotrials.errors import ConfigError
+
 _OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
+
+
+_KNOWN = ("egl", "osmesa", "glfw", "glx", "cgl", "wgl", "disable", "disabled", "off", "false", "0", "no", "none", "")
+
+
+def check_gl(environ: Mapping[str, str]) -> None:
+    """
+    Raises:
+        ConfigError: MUJOCO_GL names what MuJoCo does not know; every worker would fail on import.
+    """
+    value = environ.get("MUJOCO_GL", "")
+    if value.strip().lower() not in _KNOWN:
+        raise ConfigError(f"MUJOCO_GL={value} is unknown to MuJoCo: set it to egl or osmesa, or unset it")
 
 
 def gl_environment(environ: Mapping[str, str]) -> dict[str, str]:

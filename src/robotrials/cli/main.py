@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 
@@ -22,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     output.open_streams()
+    _let_sigterm_interrupt()
     try:
         return _dispatch([word for word in words if word != "--debug"])
     except RobotrialsError as error:
@@ -35,6 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PARTIAL
     finally:
         output.flush()
+
+
+def _let_sigterm_interrupt() -> None:
+    """Until a run takes over the signals, SIGTERM ends like Ctrl-C: with a line and a true exit status."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _dispatch(words: list[str]) -> int:

@@ -59,7 +59,7 @@ def source(name: str, flag: str) -> Path:
         return file
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)  # last: a file here must not stand in for an installed package
     try:
         spec = importlib.util.find_spec(where)
     except ModuleNotFoundError:
@@ -72,6 +72,23 @@ def source(name: str, flag: str) -> Path:
             f"installed for {sys.executable}; a file elsewhere is given as path/to/file.py:Class"
         )
     return Path(spec.origin)
+
+
+def source_digest(name: str, flag: str) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of that file, for a run's identity: not of what it imports.
+
+    Raises:
+        ConfigError: no such module or file.
+    """
+    import hashlib
+
+    return hashlib.sha256(source(name, flag).read_bytes()).hexdigest()[:16]
+
+
+def absolute(name: str) -> str:
+    """``name`` with the path of its file made absolute, so that it means the same from another folder."""
+    where, colon, class_name = name.rpartition(":")
+    return f"{Path(where).expanduser().absolute()}{colon}{class_name}" if where and _is_file(where) else name
 
 
 def require(found: Any, base: type[T], what: str) -> type[T]:

@@ -183,7 +183,9 @@ def _arguments(cls: type[Policy], choice: PolicyChoice, name: str) -> dict[str, 
     missing = [n for n, p in named.items() if p.default is p.empty and n not in given]
     if missing:
         raise ConfigError(f"policy {name} needs --policy.{missing[0]}")
-    hints = _hints(cls, named)
+    # Where there is no annotation the default says what type is meant.
+    hints = {n: type(p.default) for n, p in named.items() if isinstance(p.default, (bool, int, float, str))}
+    hints.update(_hints(cls, named))
     return {key: _read(value, hints.get(key, Any), f"--policy.{key}") for key, value in given.items()}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from robotrials.errors import ConfigError, RunLockedError
+from robotrials.errors import ConfigError, LedgerError, RunLockedError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.results.filesystem import write_atomically
 
@@ -93,13 +93,16 @@ class RunDirectory:
         """Replace ``run.json``: a crash at any instant leaves the old or the new one, whole.
 
         Raises:
-            ConfigError: the disk is full, or the directory cannot be written.
+            LedgerError: the disk is full, or the directory cannot be written.
         """
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
         try:
             write_atomically(self.run_json, text.encode())
         except OSError as error:
-            raise ConfigError(f"{self.run_json} cannot be written: {error}") from error
+            raise LedgerError(
+                f"{self.run_json} cannot be written: {error}; what was recorded is safe: "
+                f"make room and run: robotrials resume {self.path}"
+            ) from error
 
     def _take_lock(self) -> None:
         try:

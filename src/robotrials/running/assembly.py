@@ -132,7 +132,7 @@ def slot_of(name: str) -> int:
 
 @contextlib.contextmanager
 def _stopped_by_signals(coordinator: Coordinator) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run in order. Only the main thread may do this; elsewhere the caller's rules hold."""
+    """SIGINT, SIGTERM and SIGHUP end the run in order. Only the main thread may do this."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -140,7 +140,7 @@ def _stopped_by_signals(coordinator: Coordinator) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         coordinator.request_stop(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

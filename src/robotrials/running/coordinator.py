@@ -302,7 +302,7 @@ class Coordinator:
             return
         self._commit.append((record, True))
         self._observer.on_message(f"{name}: error, given up at attempt {leased.attempt}: {reason}")
-        misfit = not retryable and at_start
+        misfit = not retryable and at_start and not self._queue.has_finished(leased.episode)
         if misfit and self._tally.finished == 0 and not self._has_outcome_to_commit():
             raise ContractError(reason)
         if misfit or self._queue.is_hopeless(leased.episode):
@@ -373,7 +373,7 @@ class Coordinator:
             return
         reason = entry.killed_because or f"worker {gone.name} was lost ({gone.how})"
         for leased in self._queue.leases_of(gone.name):
-            text = f"{reason}, in phase {entry.phase} near step {entry.step}; log: {gone.log}"
+            text = f"{reason}, last heard of in phase {entry.phase} at step {entry.step}; log: {gone.log}"
             record = _error_record(leased.episode, leased.attempt, gone.name, text, entry.step)
             self._fail(leased, record, retryable=True, at_start=False)
         self._queue.forget_worker(gone.name)

@@ -14,6 +14,7 @@ from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import Installed
 from robotrials.errors import ConfigError
+from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.options import build
 from robotrials.plan.plan import Plan
@@ -29,11 +30,18 @@ def run_identity(
     """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights."""
     options = dataclasses.asdict(benchmark.config)
     options.pop("task", None)  # the plan holds the tasks themselves
+    own_class = import_path.is_import_path(config.env.type)
+    source = {"source": import_path.source_digest(config.env.type, "--env.type")} if own_class else {}
     return {
         "robotrials": __version__,
         "python": installed.python,
         "plan": plan.hash(),
-        "benchmark": {"name": benchmark.name, "options": _jsonable(options), "packages": dict(installed.packages)},
+        "benchmark": {
+            "name": benchmark.name,
+            "options": _jsonable(options),
+            "packages": dict(installed.packages),
+            **source,
+        },
         "policy": {
             "type": config.policy.type or "",
             "revision": policy_revision,

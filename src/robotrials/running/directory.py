@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -10,15 +11,52 @@ from typing import Any
 from robotrials.errors import ConfigError, IdentityError
 from robotrials.plan.config import RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.results.rundir import differences, load_run_json
+from robotrials.results.rundir import RunDirectory, differences, load_run_json
 
 
 def default_directory(config: RunConfig) -> Path:
-    """lerobot-eval's default: outputs/eval/DATE/TIME_JOB."""
+    """lerobot-eval's default, outputs/eval/DATE/TIME_JOB; with milliseconds where that is taken already."""
     now = datetime.now()
-    kind = (config.policy.type or "policy").rpartition(":")[2]
-    job = config.job_name or f"{config.env.type}_{kind}"
-    return Path("outputs/eval") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}_{re.sub(r'[^A-Za-z0-9_.-]', '_', job)}"
+    kinds = [(name or "policy").rpartition(":")[2] for name in (config.env.type, config.policy.type)]
+    job = re.sub(r"[^A-Za-z0-9_.-]", "_", config.job_name or "_".join(kinds))
+    day = Path("outputs/eval") / f"{now:%Y-%m-%d}"
+    first = day / f"{now:%H-%M-%S}_{job}"
+    return day / f"{now:%H-%M-%S}.{now.microsecond // 1000:03}_{job}" if first.exists() else first
+
+
+def usable_directory(path: Path) -> Path:
+    """``path``, absolute.
+
+    Raises:
+        ConfigError: no file system call or message could name it.
+    """
+    directory = Path(os.path.abspath(Path(path).expanduser()))
+    try:
+        str(directory).encode()
+        directory.exists()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{str(path)!a} cannot be read in this locale: set LC_ALL=C.UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be a run directory: {error.strerror or error}") from None
+    return directory
+
+
+def described_run(directory: Path) -> dict[str, Any]:
+    """The content of run.json.
+
+    Raises:
+        ConfigError: there is none, or it is not a run's.
+    """
+    content = load_run_json(directory)
+    if not all(isinstance(content.get(key), dict) for key in ("config", "identity", "plan")):
+        raise ConfigError(f"{directory / 'run.json'} does not describe a run: it lacks config, identity or plan")
+    return content
+
+
+def clear(directory: RunDirectory) -> None:
+    """Take away what a run without any outcome has left, so that another can begin there."""
+    for path in (directory.run_json, *directory.path.glob("ledger.sqlite*"), *directory.logs.glob("*.log")):
+        path.unlink(missing_ok=True)
 
 
 _OWN_NAMES = {"run.lock", "videos", "logs"}
@@ -34,7 +72,7 @@ def existing_run(output_dir: Path) -> dict[str, Any] | None:
     if not output_dir.exists():
         return None
     if (output_dir / "run.json").exists():
-        return load_run_json(output_dir)
+        return described_run(output_dir)
     if not output_dir.is_dir() or {path.name for path in output_dir.iterdir()} - _OWN_NAMES:
         raise ConfigError(f"{output_dir} exists and holds no run: choose another --output_dir, or empty it")
     return None
@@ -43,37 +81,40 @@ def existing_run(output_dir: Path) -> dict[str, Any] | None:
 def progress_so_far(
     output_dir: Path, existing: dict[str, Any] | None, identity: dict[str, Any], config: RunConfig, planned: int
 ) -> tuple[int, int]:
-    """Episodes with a result in ``output_dir``, and how many of these are errors.
+    """Episodes with a result in ``output_dir``, and how many of these are errors; (0, 0) where another run has left
+    nothing but errors.
 
     Raises:
         IdentityError: another run lives there.
     """
     if existing is None:
         return 0, 0
-    changes = differences(existing["identity"], identity)
-    same_plan = existing["identity"].get("plan") == identity["plan"]
-    if not same_plan:
-        changes = _which_episodes(existing["config"], config) + [
-            line for line in changes if not line.startswith("plan:")
-        ]
-    if changes and not (config.allow_mixed and same_plan):
-        hint = (
-            "start it in another --output_dir, or go on with --allow_mixed=true, which records that the run is mixed"
-            if same_plan
-            else "these are other episodes: start them in another --output_dir"
-        )
-        raise IdentityError(
-            f"{output_dir} holds another run. What differs (there -> here):\n  " + "\n  ".join(changes) + f"\n{hint}"
-        )
+    done = errors = 0
     path = output_dir / "ledger.sqlite"
-    if not path.exists():
-        return 0, 0
-    with Ledger.open(path, read_only=True) as ledger:
-        done = errors = 0
-        for record in ledger.accepted():
-            done += 1
-            errors += record.is_error
-    return done, errors
+    if path.exists():
+        with Ledger.open(path, read_only=True) as ledger:
+            for record in ledger.accepted():
+                done += 1
+                errors += record.is_error
+    changes = differences(existing["identity"], identity)
+    if not changes:
+        return done, errors
+    if done == errors:
+        return 0, 0  # a typo that was mended, a policy that did not load: nothing is there to be mixed with
+    same_plan = existing["identity"].get("plan") == identity["plan"]
+    if config.allow_mixed and same_plan:
+        return done, errors
+    if not same_plan:
+        plan_in_words = _which_episodes(existing["config"], config)
+        changes = plan_in_words + [line for line in changes if not line.startswith("plan:")]
+    hint = (
+        "start it in another --output_dir, or go on with --allow_mixed=true, which records that the run is mixed"
+        if same_plan
+        else "these are other episodes: start them in another --output_dir"
+    )
+    raise IdentityError(
+        f"{output_dir} holds another run. What differs (there -> here):\n  " + "\n  ".join(changes) + f"\n{hint}"
+    )
 
 
 def _which_episodes(there: dict[str, Any], here: RunConfig) -> list[str]:

@@ -6,10 +6,12 @@ result = execute(prepared, SilentObserver())
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import random
-import re
 import shutil
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,21 +19,30 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
+from robotrials.benchmarks.gl import check_gl
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import ConfigError, IdentityError
+from robotrials.errors import ConfigError, IdentityError, LedgerError
+from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice, RunConfig
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.policies import registry as policies
 from robotrials.policies.base import PolicySpec
 from robotrials.results.exports import write_exports
 from robotrials.results.ledger import Ledger
-from robotrials.results.rundir import RunDirectory, differences, identity_hash, load_run_json
+from robotrials.results.rundir import RunDirectory, differences, identity_hash
 from robotrials.results.summary import RunSummary, summarize
 from robotrials.running.assembly import run_session
 from robotrials.running.dataset import DatasetMade, DatasetPlan, claim, make_dataset, plan_dataset
 from robotrials.running.description import config_from_json, describe_run, run_identity
-from robotrials.running.directory import default_directory, existing_run, progress_so_far
+from robotrials.running.directory import (
+    clear,
+    default_directory,
+    described_run,
+    existing_run,
+    progress_so_far,
+    usable_directory,
+)
 from robotrials.running.observer import Observer
 from robotrials.running.recording import RecordRule
 from robotrials.running.threads import available_cores
@@ -87,10 +98,12 @@ def prepare(config: RunConfig) -> PreparedRun:
     _check_settings(config)
     config = _with_interpreters(config)
     benchmark = make_benchmark(config.env)
+    if benchmark.uses_gl:
+        check_gl(os.environ)
     installed = look_up(config.env)
     policies.validate(config.policy)
     config = _with_absolute_paths(config)
-    output_dir = Path(config.output_dir or default_directory(config)).expanduser().absolute()
+    output_dir = usable_directory(config.output_dir or default_directory(config))
     existing = existing_run(output_dir)
     config = replace(config, output_dir=output_dir, seed=_seed(config, existing))
     assert config.seed is not None
@@ -113,8 +126,8 @@ def prepare_resume(directory: Path) -> PreparedRun:
     Raises:
         ConfigError: there is no run; and what ``prepare`` raises.
     """
-    directory = Path(directory).expanduser().absolute()
-    return prepare(config_from_json(load_run_json(directory)["config"], directory))
+    directory = usable_directory(directory)
+    return prepare(config_from_json(described_run(directory)["config"], directory))
 
 
 def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
@@ -132,7 +145,11 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
     began = time.monotonic()
     plan = prepared.plan
     with RunDirectory(prepared.output_dir) as directory:
-        described = directory.load_run_json() or describe_run(
+        described = directory.load_run_json()
+        if described is not None and not prepared.done and differences(described["identity"], prepared.identity):
+            clear(directory)
+            described = None
+        described = described or describe_run(
             prepared.config, prepared.identity, identity_hash(prepared.identity), plan
         )
         if prepared.dataset is not None:
@@ -196,7 +213,11 @@ def _run_missing(
         )
     finally:
         session["wall_s"] = time.monotonic() - began
-        directory.write_run_json(described)
+        if sys.exc_info()[0] is None:
+            directory.write_run_json(described)
+        else:
+            with contextlib.suppress(LedgerError):  # what ended the run is what is told
+                directory.write_run_json(described)
 
 
 def _check_settings(config: RunConfig) -> None:
@@ -205,8 +226,8 @@ def _check_settings(config: RunConfig) -> None:
         if getattr(settings, name) < least:
             raise ConfigError(f"--eval.{name} must be at least {least}, got {getattr(settings, name)}")
     for name in ("step_timeout", "record_fps"):
-        if not getattr(settings, name) > 0:
-            raise ConfigError(f"--eval.{name} must be above 0, got {getattr(settings, name)}")
+        if not 0 < getattr(settings, name) < math.inf:
+            raise ConfigError(f"--eval.{name} must be above 0 and finite, got {getattr(settings, name)}")
 
 
 def _with_interpreters(config: RunConfig) -> RunConfig:
@@ -241,8 +262,9 @@ def _with_absolute_paths(config: RunConfig) -> RunConfig:
     choice = config.policy
     if choice.path and not choice.path.startswith("builtin:") and Path(choice.path).expanduser().exists():
         choice = replace(choice, path=str(Path(choice.path).expanduser().absolute()))
-    if choice.type and (file := re.fullmatch(r"(.+\.py):(\w+)", choice.type)):
-        choice = replace(choice, type=f"{Path(file[1]).expanduser().absolute()}:{file[2]}")
+    if choice.type:
+        choice = replace(choice, type=import_path.absolute(choice.type))
+    config = replace(config, env=replace(config.env, type=import_path.absolute(config.env.type)))
     settings = config.eval
     if settings.dataset is not None:
         settings = replace(settings, dataset=settings.dataset.expanduser().absolute())

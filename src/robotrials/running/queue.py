@@ -147,6 +147,10 @@ class EpisodeQueue:
         self._tasks[(leased.episode.suite, leased.episode.task)].pending.appendleft(leased.episode)
         self._n_pending += 1
 
+    def has_finished(self, episode: EpisodeSpec) -> bool:
+        """Whether any episode of the task of ``episode`` was run to its end."""
+        return self._tasks[(episode.suite, episode.task)].finished > 0
+
     def is_hopeless(self, episode: EpisodeSpec) -> bool:
         """Whether the task of ``episode`` has only erred, often enough not to go on."""
         state = self._tasks[(episode.suite, episode.task)]

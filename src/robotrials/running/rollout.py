@@ -17,7 +17,7 @@ from robotrials.benchmarks.base import Env, Observation
 from robotrials.datasets.spool import EpisodeSpool
 from robotrials.errors import ContractError
 from robotrials.plan.episode import EpisodeSpec
-from robotrials.plan.task import TaskSpec
+from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
@@ -35,6 +35,7 @@ class Eyes:
         self, spec: PolicySpec, task: TaskSpec, rename_map: Mapping[str, str], kept: Sequence[str] | None = None
     ) -> None:
         self._instruction = task.instruction
+        self._features = task.observations
         self._keys = {env_key_of(key, rename_map): key for key in spec.observations}
         self._looks = bool(self._keys) or kept is not None
         self.cameras = tuple(key for key in task.images if key in self._keys or key in (kept or ()))
@@ -50,15 +51,26 @@ class Eyes:
             return
         raw = env.observe(self.cameras)
         raw.setdefault("task", self._instruction)
-        for key in self._keys:
-            if key not in raw:
-                raise ContractError(f"the policy reads {key}, but the benchmark's observation holds {', '.join(raw)}")
+        if step == 0:
+            self._check(raw)
         self.seen_at, self.seen = step, raw
         self.renders += len(self.cameras)
         observation = {name: raw[key] for key, name in self._keys.items()}
         self._window.append(observation)
         while len(self._window) < (self._window.maxlen or 1):
             self._window.append(observation)
+
+    def _check(self, raw: Observation) -> None:
+        """The first observation of an episode is what the task declares."""
+        for key in self._keys:
+            if key not in raw:
+                raise ContractError(f"the policy reads {key}, but the benchmark's observation holds {', '.join(raw)}")
+            declared, value = self._features.get(key), raw[key]
+            if declared is None or isinstance(value, str):
+                continue
+            found = Feature(tuple(value.shape), str(value.dtype))
+            if found != declared:
+                raise ContractError(f"the benchmark declares {key} as {declared}, but gave {found}")
 
     def frame(self, key: str | None, step: int) -> np.ndarray | None:
         """The image ``key`` if it was drawn at this very step."""
@@ -150,9 +162,10 @@ class Rollout:
                         f"{task.name} returned no success signal at step {step}; "
                         "a missing signal is not a failure: the benchmark's adapter must read it from the simulator"
                     )
+                reward = float(reward)  # simulators return NumPy's scalars, which do not cross the wire
                 reward_sum += reward
                 reward_max = max(reward_max, reward)
-                success = success or step_success
+                success = success or bool(step_success)
                 if terminated:
                     end = EndReason.SUCCESS if success else EndReason.FAILURE
                 elif truncated or step >= episode.max_steps:

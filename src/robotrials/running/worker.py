@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import math
 import os
 import signal
 import socket as host_info
@@ -23,7 +24,7 @@ import zmq
 from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
-from robotrials.errors import DatasetError, RobotrialsError, VideoError, WireError
+from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
@@ -129,7 +130,7 @@ class Worker:
             if video is not None:
                 pulse.enter("video")
                 record, note = _keep_video(record, video, lease)
-        except Exception as error:  # noqa: BLE001  whatever a simulator or policy raises becomes this episode's record
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  whatever is raised, it is recorded
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
             if video is not None:
                 video.discard()
@@ -137,10 +138,12 @@ class Worker:
                 spool.discard()
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
-            retryable = not isinstance(error, RobotrialsError) or isinstance(error, DatasetError)
+            retryable = not isinstance(error, (ContractError, ConfigError))
             return Done(lease.lease, record, retryable, at_start=pulse.step <= 1)
         finally:
             pulse.lease = 0
+        if record.reward_sum is not None and not math.isfinite(record.reward_sum):
+            note = f"{episode.name}: the benchmark's rewards sum to {record.reward_sum}; averages over it have no value"
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
         return Done(lease.lease, record, note=note)
 
@@ -163,7 +166,9 @@ class Worker:
         except Exception:  # noqa: BLE001  a scene that cannot even be closed must not take the worker with it
             log.error("closing the environment failed\n%s", traceback.format_exc())
 
-    def _error_record(self, error: Exception, episode: EpisodeSpec, attempt: int, started_at: float) -> EpisodeRecord:
+    def _error_record(
+        self, error: BaseException, episode: EpisodeSpec, attempt: int, started_at: float
+    ) -> EpisodeRecord:
         text = f"{_one_line(error)}\n{traceback.format_exc()[-_MAX_TRACEBACK:]}"
         return EpisodeRecord(
             episode=episode.id,

@@ -12,6 +12,8 @@ import zmq
 
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES, Message, encode
 
+_LONGEST_PLACE = 70
+"""Bytes of a folder's path that leave room for ours and the socket's name in it."""
 _HIGH_WATER = 100_000
 """Messages queued per peer before the sender blocks: far above one per worker in flight."""
 
@@ -26,7 +28,10 @@ class PrivateEndpoint:
     @classmethod
     def create(cls) -> PrivateEndpoint:
         # The system's temporary folder rather than the run's: socket paths end at 107 bytes, run directories do not.
-        directory = tempfile.mkdtemp(prefix="robotrials-")
+        place = tempfile.gettempdir()
+        if len(os.fsencode(place)) > _LONGEST_PLACE:
+            place = "/tmp"  # a job's own TMPDIR on a cluster
+        directory = tempfile.mkdtemp(prefix="robotrials-", dir=place)
         return cls(directory, f"ipc://{os.path.join(directory, 'coordinator')}")
 
     def remove(self) -> None:

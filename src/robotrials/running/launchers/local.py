@@ -16,6 +16,13 @@ from robotrials.running.launchers.base import WorkerExit
 
 _TAIL_BYTES = 2000
 
+# As ``python -m``, but the current folder comes last on the path instead of first: a script of the user's that is
+# called metaworld.py or random.py must not stand in for the package of that name.
+_RUN_MODULE = (
+    "import os, runpy, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())] + [os.getcwd()]; "
+    "module = sys.argv.pop(1); runpy.run_module(module, run_name='__main__', alter_sys=True)"
+)
+
 
 class LocalLauncher:
     """Starts ``python -m <module> --connect=... --name=... --parent=...``, each in a session of its own, its
@@ -41,7 +48,8 @@ class LocalLauncher:
     def start(self, name: str) -> None:
         command = [
             self._python,
-            "-m",
+            "-c",
+            _RUN_MODULE,
             self._module,
             f"--connect={self._address}",
             f"--name={name}",
