@@ -58,6 +58,7 @@ def main() -> None:
         send(dealer, Hello(f"w{i}", os.getpid(), socket.gethostname(), token))
 
     due: list[tuple[float, int, zmq.Socket[bytes], bytes]] = []
+    free_at: dict[zmq.Socket[bytes], float] = {}
     sent, next_beat = 0, time.monotonic() + arguments.beat_s
     open_sockets = set(names)
     while open_sockets:
@@ -69,7 +70,9 @@ def main() -> None:
             elif isinstance(message, Lease):
                 reply = encode(result(message, names[dealer], arguments.episode_s))
                 sent += 1
-                heapq.heappush(due, (time.monotonic() + arguments.episode_s, sent, dealer, reply))
+                # A lease that came ahead begins when the one before it is done.
+                free_at[dealer] = max(time.monotonic(), free_at.get(dealer, 0.0)) + arguments.episode_s
+                heapq.heappush(due, (free_at[dealer], sent, dealer, reply))
             elif isinstance(message, Stop):
                 poller.unregister(dealer)
                 open_sockets.discard(dealer)

@@ -347,3 +347,11 @@ def test_script_in_the_current_folder_does_not_stand_in_for_a_package(
 def test_settings_that_are_no_finite_number_are_refused(tmp_path: Path, settings: dict) -> None:
     with pytest.raises(ConfigError, match="must be above 0 and finite"):
         prepare(toy_config(tmp_path / "run", **settings))
+
+
+def test_episode_that_a_dead_worker_had_not_begun_costs_no_attempt(tmp_path: Path) -> None:
+    """While many episodes are left a worker holds one lease ahead; only the one it was playing has erred."""
+    config = toy_config(tmp_path / "run", tasks="a", n_episodes=30, batch_size=1, trouble="die_once@a/2")
+    assert run(config).complete
+    with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
+        assert ledger.attempt_counts() == {episode: 2 if episode == 2 else 1 for episode in range(30)}

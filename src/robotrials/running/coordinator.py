@@ -43,6 +43,8 @@ from robotrials.wire.envelope import Message, encode
 
 _TICK_S = 0.1
 _PROGRESS_EVERY_S = 0.25
+_AHEAD_WHILE = 4
+"""Episodes left per worker above which a worker holds one lease ahead; below, whoever is free takes the next."""
 _DRAIN_LIMIT = 2000
 """Messages taken before the ledger commits and answers go out."""
 _MAX_START_FAILURES = 3
@@ -282,6 +284,7 @@ class Coordinator:
         if (record.episode, record.attempt) != (leased.episode.id, leased.attempt):
             self._end_worker(entry, f"answered lease {leased.lease} with a record of another episode")
             return
+        entry.leases = [held for held in entry.leases if held is not leased]
         if record.is_error:
             self._fail(leased, record, message.retryable, message.at_start)
         else:
@@ -329,22 +332,29 @@ class Coordinator:
         self._launcher.start(self._roster.enlist(slot).name)
 
     def _become_free(self, entry: WorkerEntry) -> None:
+        """The worker can take another lease; it may have one waiting already."""
         if entry.state is WorkerState.ENDING:
             return
-        self._roster.enter(entry, WorkerState.IDLE)
+        self._roster.enter(entry, WorkerState.BUSY if entry.leases else WorkerState.IDLE)
         self._free.append(entry)
 
     def _assign(self, entry: WorkerEntry) -> None:
-        if entry.state is not WorkerState.IDLE:
-            return
-        leased = self._queue.lease(entry.name)
-        if leased is None:
-            return  # stays idle: an episode in flight elsewhere may come back
-        self._tally.leased()
-        self._roster.enter(entry, WorkerState.BUSY)
-        episode = leased.episode
-        mode = self._terms.record_mode(episode)
-        self._send(entry, Lease(leased.lease, episode, leased.attempt, mode, self._terms.video_path(episode)))
+        """One lease to play, and while many are left one more to begin without asking: a worker that waits for its next
+        lease goes to sleep, and waking costs more than the lease."""
+        while entry.state in (WorkerState.IDLE, WorkerState.BUSY):
+            many_left = self._queue.n_pending > _AHEAD_WHILE * self._terms.n_workers
+            if len(entry.leases) >= (2 if many_left else 1):
+                return
+            leased = self._queue.lease(entry.name)
+            if leased is None:
+                return  # stays idle: an episode in flight elsewhere may come back
+            self._tally.leased()
+            entry.leases.append(leased)
+            if entry.state is WorkerState.IDLE:
+                self._roster.enter(entry, WorkerState.BUSY)
+            episode = leased.episode
+            mode = self._terms.record_mode(episode)
+            self._send(entry, Lease(leased.lease, episode, leased.attempt, mode, self._terms.video_path(episode)))
 
     def _wake_idle(self) -> None:
         """Episodes came back: workers that had nothing to do may take them."""
@@ -372,7 +382,9 @@ class Coordinator:
         if entry is None:
             return
         reason = entry.killed_because or f"worker {gone.name} was lost ({gone.how})"
-        for leased in self._queue.leases_of(gone.name):
+        for ahead in entry.leases[1:]:
+            self._queue.put_back(ahead)  # it had not begun
+        for leased in entry.leases[:1]:
             text = f"{reason}, last heard of in phase {entry.phase} at step {entry.step}; log: {gone.log}"
             record = _error_record(leased.episode, leased.attempt, gone.name, text, entry.step)
             self._fail(leased, record, retryable=True, at_start=False)
@@ -413,8 +425,11 @@ class Coordinator:
         if graceful:
             self._show_progress()
 
+    def _n_busy(self) -> int:
+        return sum(entry.state is WorkerState.BUSY for entry in self._roster)
+
     def _show_progress(self) -> None:
-        self._observer.on_progress(self._tally.snapshot(self._queue.n_leased, len(self._roster)))
+        self._observer.on_progress(self._tally.snapshot(self._n_busy(), len(self._roster)))
 
 
 def _error_record(episode: EpisodeSpec, attempt: int, worker: str, text: str, steps: int = 0) -> EpisodeRecord:

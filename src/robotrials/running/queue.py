@@ -114,9 +114,6 @@ class EpisodeQueue:
         leased = self._leases.get(lease)
         return leased if leased is not None and leased.worker == worker else None
 
-    def leases_of(self, worker: str) -> list[LeasedEpisode]:
-        return [leased for leased in self._leases.values() if leased.worker == worker]
-
     def finish(self, leased: LeasedEpisode, seconds: float) -> None:
         """The episode was run to its end, which took ``seconds``."""
         del self._leases[leased.lease]

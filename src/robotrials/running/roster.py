@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from robotrials.running.messages import Beat
+from robotrials.running.queue import LeasedEpisode
 
 
 class WorkerState(Enum):
@@ -32,6 +33,8 @@ class WorkerEntry:
     phase: str = "start"
     step: int = 0
     moved_at: float = field(default_factory=time.monotonic)
+    leases: list[LeasedEpisode] = field(default_factory=list)
+    """In the order given: the first is being played, another one waits with the worker."""
     was_ready: bool = False
     killed_because: str | None = None
 
