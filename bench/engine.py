@@ -127,6 +127,7 @@ def main() -> None:
         "successes": int(ours["successes"]),
         "workers": arguments.workers,
         "bound_s": round(bound, 2),
+        "bare_wall_over_bound": round(bound_figures["loop_wall_s"] / bound_figures["loop_cpu_s"], 3),
         "wall_s": round(ours["wall_s"], 2),
         "ratio_with_start_up": round(ours["wall_s"] / bound, 3),
         "start_up_s": round(ours["start_up_s"], 2),
