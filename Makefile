@@ -39,7 +39,7 @@ test-core: setup
 	$(VENV)/bin/python -m pytest -q
 
 test-lerobot: setup-lerobot
-	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving
+	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/examples/test_act_from_experts.py
 
 test: lint test-core test-lerobot ## everything CI runs: ruff, mypy, the tests on both interpreters
 
