@@ -3,7 +3,7 @@
 #
 #   examples/act_from_experts/run.sh [FOLDER]      default: outputs/act_from_experts
 #
-# Needs Python 3.12 with robotrials[lerobot,metaworld,dataset] on the PATH.
+# Needs Python 3.12 with robotrials[lerobot,metaworld,dataset] and lerobot[training] on the PATH.
 set -euo pipefail
 out=${1:-outputs/act_from_experts}
 task=pick-place-v3
