@@ -70,7 +70,7 @@ def test_what_is_no_benchmark_cannot_be_named(name: str) -> None:
 
 
 def test_a_misspelt_option_is_refused_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match=r"--env\.camera_nam \(did you mean camera_name\?\)"):
+    with pytest.raises(ConfigError, match=r"--env\.camera_nam \(did you mean --env\.camera_name\?\)"):
         registry.make_benchmark(EnvChoice("metaworld", {"task": "push-v3", "camera_nam": "corner"}))
 
 

@@ -33,8 +33,10 @@ def build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
     given: dict[str, Any] = {}
     for name, value in values.items():
         if name not in fields:
-            flags = [prefix + field for field in fields]
-            hint = nearest(prefix + name, flags) if nearest(name, fields) else ""
+            # A prefix that is no flag (the name of a file) says where, and is not repeated before every option.
+            shown = prefix if prefix.startswith("--") else ""
+            flags = [shown + field for field in fields]
+            hint = nearest(shown + name, flags) if nearest(name, fields) else ""
             raise ConfigError(f"unknown option {prefix}{name}{hint}; known: {', '.join(flags)}")
         given[name] = coerce(value, hints[name], prefix + name)
         choices = fields[name].metadata.get("choices")
