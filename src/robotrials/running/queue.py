@@ -83,10 +83,6 @@ class EpisodeQueue:
         return self._n_pending
 
     @property
-    def n_leased(self) -> int:
-        return len(self._leases)
-
-    @property
     def is_finished(self) -> bool:
         return not self._n_pending and not self._leases
 

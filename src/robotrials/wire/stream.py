@@ -188,12 +188,6 @@ def connect(address: str, timeout_s: float) -> Stream:
     return Stream(connection)
 
 
-def is_loopback(address: str) -> bool:
-    """Whether only processes of this machine can reach ``address``."""
-    family, where = _parse(address)
-    return family == socket.AF_UNIX or (where[0] in ("localhost", "::1") or str(where[0]).startswith("127."))
-
-
 def _parse(address: str) -> tuple[int, str | tuple[str, int]]:
     kind, _, where = address.partition("://")
     if kind == "unix" and where:
