@@ -1,7 +1,7 @@
 """The coordinator: hands out leases, writes records down, watches over workers. One thread, one loop.
 
-A record is committed to the ledger before its worker gets the next lease, and all records that arrived together are
-committed together.
+A record is committed to the ledger before its lease is released and its worker is given another, and all records that
+arrived together are committed together.
 """
 
 from __future__ import annotations
