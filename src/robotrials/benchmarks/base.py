@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from robotrials.benchmarks.installation import Installation
 from robotrials.errors import ConfigError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
@@ -85,7 +86,8 @@ class Benchmark(ABC):
 
     Class attributes: ``name`` (the ``--env.type``), ``extra`` (what to install: ``robotrials[<extra>]``), ``modules``
     (what must be importable), ``packages`` (distributions whose version can change an outcome; they enter the run's
-    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import).
+    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import), ``installation`` (the pins of an
+    environment of its own).
     """
 
     name: ClassVar[str]
@@ -94,6 +96,7 @@ class Benchmark(ABC):
     packages: ClassVar[tuple[str, ...]]
     Config: ClassVar[type[BenchmarkConfig]]
     uses_gl: ClassVar[bool] = False
+    installation: ClassVar[Installation] = Installation()
 
     def __init__(self, config: Any) -> None:
         self.config = config

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Expert, Observation, StepOutcome
+from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.metaworld_tasks import GROUPS, INSTRUCTION, canonical
 from robotrials.benchmarks.mujoco_snapshot import Snapshot
 from robotrials.errors import ConfigError, ContractError
@@ -60,6 +61,10 @@ class MetaWorld(Benchmark):
     packages = ("metaworld", "mujoco", "gymnasium", "numpy")
     Config = MetaWorldConfig
     uses_gl = True
+    installation = Installation(
+        requirements=("metaworld==3.1.1", "mujoco==3.3.0", "gymnasium==1.4.0", "packaging", "pillow"),
+        system=GL_LIBRARIES,
+    )
 
     def __init__(self, config: MetaWorldConfig) -> None:
         super().__init__(config)
