@@ -44,6 +44,12 @@ def test_hash_is_equal_for_equal_plans_and_differs_for_any_change() -> None:
     assert base not in {plan.hash() for plan in others}
 
 
+def test_group_enters_the_hash_only_where_a_task_has_one() -> None:
+    before_groups_existed = "ad471dddec5853b05f002f7b2c6e96629129fbbdf86e2a4cac39c3f99caea7b7"
+    assert build_plan(TASKS, 3, 1000).hash() == before_groups_existed
+    assert build_plan([replace(TASKS[0], group="camera"), TASKS[1]], 3, 1000).hash() != before_groups_existed
+
+
 @pytest.mark.parametrize(
     ("tasks", "n", "seed", "words"),
     [

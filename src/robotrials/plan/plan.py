@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.episode import EpisodeSpec
@@ -38,8 +39,17 @@ class Plan:
 
     def hash(self) -> str:
         """SHA-256 of tasks and episodes in canonical JSON: two runs share it iff they evaluate the same episodes."""
-        content = {"tasks": [asdict(task) for task in self.tasks], "episodes": [asdict(e) for e in self.episodes]}
+        content = {"tasks": [_content(task) for task in self.tasks], "episodes": [asdict(e) for e in self.episodes]}
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _content(task: TaskSpec) -> dict[str, Any]:
+    """The task as it is hashed. A group that is not set is left out, so that plans from before there were groups keep
+    their hash, and their runs can be resumed."""
+    content = asdict(task)
+    if not task.group:
+        del content["group"]
+    return content
 
 
 def build_plan(tasks: Sequence[TaskSpec], n_episodes: int, base_seed: int) -> Plan:

@@ -38,7 +38,9 @@ class TaskSpec:
     position there, ``instruction`` the sentence a language-conditioned policy is told. ``observations`` maps LeRobot
     keys (``observation.image``, ``observation.state``, ...) to features. ``record_key`` names the image that equals
     ``Env.render()``, so that a video can reuse what the policy saw; None when the video has a view of its own.
-    ``n_init_states`` is the number of stored initial states, None when the seed alone decides the scene.
+    ``n_init_states`` is the number of stored initial states, None when the seed alone decides the scene. ``group``
+    labels what success is also reported by, across suites (LIBERO-plus: the perturbation, such as ``camera``); empty
+    where a benchmark has no such division.
     """
 
     suite: str
@@ -52,6 +54,7 @@ class TaskSpec:
     record_key: str | None = None
     n_init_states: int | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
