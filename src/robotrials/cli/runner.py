@@ -12,8 +12,8 @@ from rich.text import Text
 
 from robotrials.cli import draw, output
 from robotrials.cli.display import Heading, open_display
+from robotrials.cli.outcome import report_lines
 from robotrials.cli.plan_view import plan_lines, policy_title
-from robotrials.cli.report import report_lines
 from robotrials.running.evaluate import PreparedRun, RunResult, execute
 
 COMPLETE, PARTIAL = 0, 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from robotrials.cli.report import MAX_ERRORS, report_lines, to_rows
+from robotrials.cli.outcome import MAX_ERRORS, report_lines, to_rows
 from robotrials.cli.runner import closing, opening
 from robotrials.results.ledger import Ledger
 from robotrials.results.summary import RunSummary, summarize
