@@ -17,7 +17,7 @@ setup: $(VENV)/$(STAMP) ## .venv with all that demo and tests need, and the GL l
 
 $(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/make_venv.sh
 	scripts/gl_libraries.sh
-	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dataset,dev' requirements/tested.txt
+	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dataset,analysis,dev' requirements/tested.txt
 	touch $@
 
 setup-lerobot: $(LEROBOT)/$(STAMP) ## .venvs/lerobot: Python 3.12 with LeRobot and the simulators as it pins them
