@@ -109,6 +109,22 @@ def test_a_suite_of_one_task_has_that_tasks_wilson_interval(case: tuple[int, int
     assert suite_rate([case]) == pytest.approx((successes / n, *wilson(successes, n)), abs=1e-12)
 
 
+@pytest.mark.parametrize("name", METHODS)
+@given(case=counts)
+def test_a_suite_of_one_task_has_that_tasks_interval_of_any_method(name: str, case: tuple[int, int]) -> None:
+    _, *bounds = suite_rate([case], method=name)
+    low, high = METHODS[name](*case, 0.95)
+    rate = case[0] / case[1]
+    assert bounds == pytest.approx([min(low, rate), max(high, rate)], abs=1e-9)  # Jeffreys leaves out 0 and 1
+
+
+def test_the_exact_interval_of_a_suite_is_wider_than_wilsons() -> None:
+    tasks = [(9, 10), (4, 10), (10, 10)]
+    _, low, high = suite_rate(tasks)
+    _, exact_low, exact_high = suite_rate(tasks, method="exact")
+    assert exact_low < low < high < exact_high
+
+
 @given(suite=suites)
 @example(suite=[(0, 1), (60, 60)])
 @example(suite=[(1, 1), (0, 1)])

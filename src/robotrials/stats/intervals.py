@@ -33,12 +33,7 @@ def clopper_pearson(successes: int, n: int, confidence: float = 0.95) -> Interva
         ValueError: as ``wilson``.
     """
     _check(successes, n, confidence)
-    tail = (1.0 - confidence) / 2.0
-
-    def lower(k: int) -> float:
-        return 0.0 if k == 0 else beta_quantile(tail, k, n - k + 1)
-
-    return lower(successes), 1.0 - lower(n - successes)
+    return _exact(successes, n, confidence)
 
 
 def jeffreys(successes: int, n: int, confidence: float = 0.95) -> Interval:
@@ -50,12 +45,7 @@ def jeffreys(successes: int, n: int, confidence: float = 0.95) -> Interval:
         ValueError: as ``wilson``.
     """
     _check(successes, n, confidence)
-    tail = (1.0 - confidence) / 2.0
-
-    def lower(k: int) -> float:
-        return beta_quantile(tail, k + 0.5, n - k + 0.5)
-
-    return lower(successes), 1.0 - lower(n - successes)
+    return _posterior(successes, n, confidence)
 
 
 METHODS: dict[str, Callable[[int, int, float], Interval]] = {
@@ -63,9 +53,14 @@ METHODS: dict[str, Callable[[int, int, float], Interval]] = {
     "exact": clopper_pearson,
     "jeffreys": jeffreys,
 }
+"""By the name that ``--stats.interval`` takes."""
+
+NAMES = {"wilson": "Wilson", "exact": "Clopper-Pearson", "jeffreys": "Jeffreys"}
 
 
-def suite_rate(per_task: Sequence[tuple[int, int]], confidence: float = 0.95) -> tuple[float, float, float]:
+def suite_rate(
+    per_task: Sequence[tuple[int, int]], confidence: float = 0.95, method: str = "wilson"
+) -> tuple[float, float, float]:
     """The mean rate over tasks, every task weighing the same, with its interval: (mean, low, high).
 
     ``per_task`` holds (successes, n) of each task; tasks without a finished episode are left out. The tasks are taken
@@ -83,6 +78,9 @@ def suite_rate(per_task: Sequence[tuple[int, int]], confidence: float = 0.95) ->
     mean coverage was 95.8 %, and 93 % or more from 5 tasks of 5 episodes up. Combining per-task limits by quadrature
     (MOVER, Zou and Donner 2008) fell to 83 % near rates of 1, the constrained score interval to 76 % at one or two
     episodes a task; a percentile bootstrap has no width when every task is at 0 or 1.
+
+    ``method`` "exact" and "jeffreys" put their own interval in the place of Wilson's, at the same effective size; the
+    exact one is then Korn and Graubard's (1998, Survey Methodology 24(2)).
 
     Raises:
         ValueError: no task has a finished episode, or a count that ``wilson`` refuses.
@@ -105,7 +103,7 @@ def suite_rate(per_task: Sequence[tuple[int, int]], confidence: float = 0.95) ->
         ratio = min(ratio, max(1.0, _weighted(own, tasks, weight) * size / alike))
         units = alike * size
         size /= (ratio * units + 1.0) / (units + 1.0)
-    low, high = _score(mean * size, size, _z(confidence))
+    low, high = _FRACTIONAL[method](mean * size, size, confidence)
     return mean, min(low, mean), max(high, mean)
 
 
@@ -126,6 +124,32 @@ def _score(successes: float, n: float, z: float) -> Interval:
         return k * k / n / (k + z2 / 2.0 + z * math.sqrt(k * other / n + z2 / 4.0))
 
     return lower(successes, failures), 1.0 - lower(failures, successes)
+
+
+def _exact(successes: float, n: float, confidence: float) -> Interval:
+    tail = (1.0 - confidence) / 2.0
+
+    def lower(k: float) -> float:
+        return 0.0 if k <= 0.0 else beta_quantile(tail, k, max(n - k, 0.0) + 1.0)
+
+    return lower(successes), 1.0 - lower(n - successes)
+
+
+def _posterior(successes: float, n: float, confidence: float) -> Interval:
+    tail = (1.0 - confidence) / 2.0
+
+    def lower(k: float) -> float:
+        return beta_quantile(tail, k + 0.5, n - k + 0.5)
+
+    return lower(successes), 1.0 - lower(n - successes)
+
+
+_FRACTIONAL: dict[str, Callable[[float, float, float], Interval]] = {
+    "wilson": lambda successes, n, confidence: _score(successes, n, _z(confidence)),
+    "exact": _exact,
+    "jeffreys": _posterior,
+}
+"""The three intervals for a number of episodes that need not be whole."""
 
 
 def _z(confidence: float) -> float:
