@@ -146,9 +146,11 @@ def _p_values(
 
     def mass(log_choose: np.ndarray) -> np.ndarray:
         k = np.arange(len(log_choose))
-        return np.exp(log_choose + k * log_p + k[::-1] * log_q)
+        masses: np.ndarray = np.exp(log_choose + k * log_p + k[::-1] * log_q)
+        return masses
 
     first, second = mass(first_log), mass(second_log)
     below = np.concatenate([np.zeros((len(rates), 1)), np.cumsum(second, axis=1)], axis=1)
     above = np.concatenate([np.cumsum(second[:, ::-1], axis=1)[:, ::-1], np.zeros((len(rates), 1))], axis=1)
-    return np.sum(first * (below[:, low + 1] + above[:, high]), axis=1)
+    total: np.ndarray = np.sum(first * (below[:, low + 1] + above[:, high]), axis=1)
+    return total
