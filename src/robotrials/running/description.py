@@ -63,7 +63,16 @@ def describe_run(config: RunConfig, identity: Mapping[str, Any], identity_hash: 
             "hash": identity["plan"],
             "n_episodes": len(plan),
             "tasks": [
-                {"suite": t.suite, "task": t.name, "instruction": t.instruction, "max_steps": t.max_steps}
+                {
+                    "suite": t.suite,
+                    "task": t.name,
+                    "id": t.id,
+                    "group": t.group,
+                    "instruction": t.instruction,
+                    "max_steps": t.max_steps,
+                    "control_hz": t.control_hz,
+                    "n_init_states": t.n_init_states,
+                }
                 for t in plan.tasks
             ],
         },
