@@ -32,13 +32,15 @@ def episode(task: TaskSpec, seed: int) -> EpisodeSpec:
     return EpisodeSpec(0, task.suite, task.name, 0, seed, None, task.max_steps)
 
 
-def digest(task: TaskSpec, env: Env, seed: int, act: Policy, steps: int, pictures: tuple[int, ...] = ()) -> str:
+def digest(
+    task: TaskSpec, env: Env, seed: int, act: Policy, steps: int, pictures: tuple[int, ...] = (), camera: str = IMAGE
+) -> str:
     """A hash of everything an episode shows: all states, rewards and flags, and the pictures before those steps."""
     env.reset(episode(task, seed))
     rng = np.random.default_rng(seed)
     sha = hashlib.sha256()
     for step in range(steps + 1):
-        seen = env.observe([IMAGE] if step in pictures else [])
+        seen = env.observe([camera] if step in pictures else [])
         for key in sorted(seen):
             value = seen[key]
             sha.update(value.tobytes() if isinstance(value, np.ndarray) else value.encode())
