@@ -8,7 +8,7 @@ import time
 import pytest
 
 import robotrials
-from robotrials.cli.main import main
+from robotrials.cli.main import VERBS, main
 
 BROKEN = ["eval", "--policy.type=expert", "--env.type=metaworld", "--sede=1"]
 
@@ -67,7 +67,7 @@ def command(*words: str) -> list[str]:
 def test_python_m_robotrials_is_the_command() -> None:
     done = subprocess.run(command("nonsense"), capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "error: unknown verb 'nonsense'; verbs: eval, resume\n"
+    assert done.stderr == f"error: unknown verb 'nonsense'; verbs: {', '.join(VERBS)}\n"
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

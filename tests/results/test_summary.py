@@ -87,5 +87,5 @@ def test_a_run_is_complete_when_every_episode_has_finished_without_error(ledger:
 
 def test_a_ledger_of_another_plan_is_refused(ledger: Ledger) -> None:
     ledger.record([(finished(12, True, 1, 1.0, 1.0), True)])
-    with pytest.raises(LedgerError, match="episode 12, but the plan has only 12 episodes"):
+    with pytest.raises(LedgerError, match="episode 12, which is none of the 12 episodes of the plan"):
         summarize(ledger, plan())

@@ -21,6 +21,9 @@ error bars.
 Verbs
   eval      evaluate a policy on a benchmark: robotrials eval --help
   resume    go on with a run that stopped: robotrials resume DIR
+  bench     install, list and remove benchmarks: robotrials bench --help
+  merge     make one run out of shards: robotrials merge --help
+  serve     put a policy behind an address: robotrials serve --help
 
   --help    this page, or the page of a verb
   --version

@@ -13,8 +13,8 @@ from robotrials import __version__
 from robotrials.cli import output
 from robotrials.errors import ConfigError, LedgerError, RobotrialsError
 
-VERBS = ("eval", "resume")
-"""Each is a module of this package with ``run(argv) -> int``, imported only when it is asked for."""
+VERBS = ("eval", "resume", "bench", "merge", "serve")
+"""Each is a module of this package (a dash: an underscore) with ``run(argv) -> int``, imported only when it is asked for."""
 
 COMPLETE, MISCONFIGURED, PARTIAL = 0, 1, 2
 
@@ -58,7 +58,7 @@ def _dispatch(words: list[str]) -> int:
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         raise ConfigError(_unknown(verb))
-    status: int = importlib.import_module(f"robotrials.cli.{verb}").run(rest)
+    status: int = importlib.import_module(f"robotrials.cli.{verb.replace('-', '_')}").run(rest)
     return status
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from robotrials.cli import draw
 from robotrials.cli.display import pace
-from robotrials.cli.plan_view import fact_lines
+from robotrials.cli.plan_view import fact_lines, shard_words
 from robotrials.cli.table import Row, Suite, results_table
 from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.dataset import DatasetMade
@@ -23,6 +23,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
     """All lines; the table first, between empty lines."""
     suites, overall = to_rows(result.summary)
     facts: list[tuple[str, str | Text]] = [
+        ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result)),
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
         *([("Exact", _INEXACT)] if not prepared.config.eval.exact else []),

@@ -8,8 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from robotrials.benchmarks import environments
 from robotrials.cli import draw
-from robotrials.plan.config import PolicyChoice
+from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.results.rundir import identity_hash
@@ -22,9 +23,11 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
     config, plan = prepared.config, prepared.plan
     facts = [
         ("Episodes", _episodes(plan, prepared.done - prepared.errors)),
+        *([("Shard", shard_words(prepared))] if shard_words(prepared) else []),
         ("Policy", policy_words(config.policy)),
         *(("Observes" if i == 0 else "", words) for i, words in enumerate(_observations(plan.tasks))),
         ("Workers", _workers(prepared)),
+        *([("Simulator", _interpreter(prepared.config.env))] if prepared.config.env.python else []),
         ("Videos", config.eval.record),
         *([("Dataset", _dataset(prepared.dataset))] if prepared.dataset is not None else []),
         ("Directory", str(prepared.output_dir)),
@@ -45,6 +48,14 @@ def policy_words(policy: PolicyChoice) -> str:
     return " ".join(words) + (f" ({options})" if options else "")
 
 
+def shard_words(prepared: PreparedRun) -> str:
+    """Which slice of the whole plan this is; empty for the whole."""
+    settings = prepared.config.eval
+    if settings.num_shards == 1:
+        return ""
+    return f"{settings.shard_id} of {settings.num_shards} (from 0); robotrials merge makes one run of all"
+
+
 def policy_title(policy: PolicyChoice) -> str:
     """A short name for headings: the last part of the path, else the type (of ``module:Class`` the class)."""
     if policy.path:
@@ -60,6 +71,13 @@ def _dataset(dataset: DatasetPlan) -> str:
 def _workers(prepared: PreparedRun) -> str:
     words = draw.count(prepared.n_workers, "process", "processes")
     return words + (f", {draw.count(prepared.n_servers, 'policy server')}" if prepared.n_servers else "")
+
+
+def _interpreter(env: EnvChoice) -> str:
+    """Where the workers run, when it is not this Python, and who has decided it."""
+    environment = environments.find(env.type)
+    ours = environment is not None and environment.python == env.python
+    return f"{env.python} ({'robotrials bench install' if ours else '--env.python'})"
 
 
 def _episodes(plan: Plan, done: int) -> str:

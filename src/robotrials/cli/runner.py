@@ -45,7 +45,9 @@ def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
 
 def title(prepared: PreparedRun) -> str:
     """``expert on metaworld``; of a class given as ``module:Class``, the class."""
-    return f"{policy_title(prepared.config.policy)} on {prepared.config.env.type.rpartition(':')[2]}"
+    settings = prepared.config.eval
+    shard = f", shard {settings.shard_id} of {settings.num_shards}" if settings.num_shards > 1 else ""
+    return f"{policy_title(prepared.config.policy)} on {prepared.config.env.type.rpartition(':')[2]}{shard}"
 
 
 def opening(prepared: PreparedRun) -> str:

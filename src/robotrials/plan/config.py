@@ -54,6 +54,8 @@ class EvalSettings:
     recording: bool = option(False, "lerobot-eval's name: --eval.dataset=<output_dir>/recordings")
     recording_repo_id: str | None = option(None, "written down for a push of the dataset, which is up to you")
     recording_private: bool = option(False, "written down for that push")
+    num_shards: int = option(1, "slices of the plan, for machines that share nothing; see robotrials merge")
+    shard_id: int = option(0, "which slice this run plays, from 0")
     order: str = option("longest", "in which order episodes are handed out", choices=("longest", "shuffled"))
 
 

@@ -15,7 +15,8 @@ from robotrials.plan.task import TaskSpec
 
 @dataclass(frozen=True)
 class Plan:
-    """All tasks and all episodes of a run; ``episodes[k].id == k``, tasks in the order asked for."""
+    """All tasks and all episodes of a run, in the order asked for. Of a whole plan ``episodes[k].id == k``; a shard's
+    (``plan/shards.py``) has some of the episodes, under the ids that they have in the whole."""
 
     tasks: tuple[TaskSpec, ...]
     episodes: tuple[EpisodeSpec, ...]
@@ -28,6 +29,21 @@ class Plan:
 
     def task_of(self, episode: EpisodeSpec) -> TaskSpec:
         return self._by_key[(episode.suite, episode.task)]
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._by_id
+
+    def episode(self, number: int) -> EpisodeSpec:
+        """The episode whose id is ``number``; KeyError if it is not of this plan."""
+        return self._by_id[number]
+
+    @property
+    def _by_id(self) -> dict[int, EpisodeSpec]:
+        cached: dict[int, EpisodeSpec] | None = self.__dict__.get("_episode_index")
+        if cached is None:
+            cached = {episode.id: episode for episode in self.episodes}
+            object.__setattr__(self, "_episode_index", cached)
+        return cached
 
     @property
     def _by_key(self) -> dict[tuple[str, str], TaskSpec]:

@@ -65,7 +65,7 @@ def eval_info(plan: Plan, ledger: Ledger, summary: RunSummary, eval_s: float) ->
     figures = {(suite.name, task.name): task for suite in summary.suites for task in suite.tasks}
     metrics_of = {task.key: _EpisodeLists(figures[task.key]) for task in plan.tasks}
     for record in ledger.accepted():
-        episode = plan.episodes[record.episode]
+        episode = plan.episode(record.episode)
         metrics_of[(episode.suite, episode.task)].add(episode.index, episode.seed, record)
     groups = {}
     for suite in summary.suites:
@@ -95,10 +95,18 @@ def metrics(plan: Plan, summary: RunSummary, config: Mapping[str, Any], eval_s: 
         **_aggregate(summary.overall),
         "eval_s": eval_s,
         "complete": summary.complete,
+        **_shard(config),
         "interval": INTERVAL,
         "task_descriptions": {task.name: task.instruction for task in plan.tasks},
         "per_task": {f"{suite.name}/{task.name}": _aggregate(task) for suite in summary.suites for task in suite.tasks},
     }
+
+
+def _shard(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Says of a slice of a plan that it is one: its rate is no result of the whole."""
+    settings = config.get("eval", {})
+    count = settings.get("num_shards", 1)
+    return {"shard": {"id": settings["shard_id"], "of": count}} if count > 1 else {}
 
 
 def strict_json(content: Any) -> str:

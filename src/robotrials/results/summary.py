@@ -119,12 +119,12 @@ def summarize(ledger: Ledger, plan: Plan) -> RunSummary:
     for episode in plan:
         sums[(episode.suite, episode.task)].planned += 1
     for record in ledger.accepted():
-        if not 0 <= record.episode < len(plan):
+        if record.episode not in plan:
             raise LedgerError(
-                f"{ledger.path} holds episode {record.episode}, but the plan has only {len(plan)} episodes: "
+                f"{ledger.path} holds episode {record.episode}, which is none of the {len(plan)} episodes of the plan: "
                 "it is the ledger of another run"
             )
-        episode = plan.episodes[record.episode]
+        episode = plan.episode(record.episode)
         sums[(episode.suite, episode.task)].add(record)
     by_suite: dict[str, list[Figures]] = {}
     for task in plan.tasks:

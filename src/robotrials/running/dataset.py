@@ -134,7 +134,7 @@ def _kept(run_dir: Path, plan: Plan, ledger: Ledger) -> Iterator[KeptEpisode]:
     """The episodes with an outcome, in the order of the plan."""
     for record in ledger.accepted():
         if not record.is_error:
-            spec = plan.episodes[record.episode]
+            spec = plan.episode(record.episode)
             yield KeptEpisode(spec, plan.task_of(spec), record, spool_folder(run_dir, spec.id, record.attempt))
 
 

@@ -18,6 +18,7 @@ from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.options import build
 from robotrials.plan.plan import Plan
+from robotrials.plan.shards import Shard
 from robotrials.running.threads import available_cores
 
 FORMAT = 1
@@ -27,9 +28,12 @@ FORMAT = 1
 def run_identity(
     config: RunConfig, benchmark: Benchmark, installed: Installed, plan: Plan, policy_revision: str
 ) -> dict[str, Any]:
-    """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights."""
+    """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights.
+
+    ``plan`` is the whole plan, of which a shard plays a slice: shards of one run differ in ``shard`` alone."""
     options = dataclasses.asdict(benchmark.config)
     options.pop("task", None)  # the plan holds the tasks themselves
+    shard = Shard(config.eval.shard_id, config.eval.num_shards)
     own_class = import_path.is_import_path(config.env.type)
     source = {"source": import_path.source_digest(config.env.type, "--env.type")} if own_class else {}
     return {
@@ -49,6 +53,7 @@ def run_identity(
         },
         "rename_map": dict(config.rename_map),
         "exact": config.eval.exact,
+        **({} if shard.is_whole else {"shard": {"id": shard.id, "of": shard.count}}),
     }
 
 

@@ -101,12 +101,12 @@ def progress_so_far(
         return done, errors
     if done == errors:
         return 0, 0  # a typo that was mended, a policy that did not load: nothing is there to be mixed with
-    same_plan = existing["identity"].get("plan") == identity["plan"]
+    same_plan = all(existing["identity"].get(key) == identity.get(key) for key in ("plan", "shard"))
     if config.allow_mixed and same_plan:
         return done, errors
     if not same_plan:
         plan_in_words = _which_episodes(existing["config"], config)
-        changes = plan_in_words + [line for line in changes if not line.startswith("plan:")]
+        changes = plan_in_words + [line for line in changes if not line.startswith(("plan:", "shard"))]
     hint = (
         "start it in another --output_dir, or go on with --allow_mixed=true, which records that the run is mixed"
         if same_plan
@@ -123,10 +123,14 @@ def _which_episodes(there: dict[str, Any], here: RunConfig) -> list[str]:
         "--env.task": there["env"]["options"].get("task"),
         "--eval.n_episodes": there["eval"]["n_episodes"],
         "--seed": there["seed"],
+        "--eval.num_shards": there["eval"].get("num_shards", 1),
+        "--eval.shard_id": there["eval"].get("shard_id", 0),
     }
     new = {
         "--env.task": here.env.options.get("task"),
         "--eval.n_episodes": here.eval.n_episodes,
         "--seed": here.seed,
+        "--eval.num_shards": here.eval.num_shards,
+        "--eval.shard_id": here.eval.shard_id,
     }
     return differences(old, new) or ["the benchmark's tasks (their sentences, limits or shapes)"]

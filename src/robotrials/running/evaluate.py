@@ -20,12 +20,13 @@ from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.gl import check_gl
-from robotrials.benchmarks.installed import look_up
+from robotrials.benchmarks.installed import look_up, placed
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError, IdentityError, LedgerError
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice, RunConfig
 from robotrials.plan.plan import Plan, build_plan
+from robotrials.plan.shards import Shard, slice_plan
 from robotrials.policies import registry as policies
 from robotrials.policies.base import PolicySpec
 from robotrials.results.exports import write_exports
@@ -86,8 +87,10 @@ class RunResult:
     dataset: DatasetMade | None = None
 
 
-def prepare(config: RunConfig) -> PreparedRun:
+def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     """Plan the run and check all that can be checked without starting anything.
+
+    ``as_recorded``: the interpreters are those in ``config``, also where an environment has been installed since.
 
     Raises:
         ConfigError: options that cannot be meant, or a directory that holds something else.
@@ -97,6 +100,8 @@ def prepare(config: RunConfig) -> PreparedRun:
     RecordRule.parse(config.eval.record)
     _check_settings(config)
     config = _with_interpreters(config)
+    if not as_recorded:
+        config = replace(config, env=placed(config.env))
     benchmark = make_benchmark(config.env)
     if benchmark.uses_gl:
         check_gl(os.environ)
@@ -107,9 +112,10 @@ def prepare(config: RunConfig) -> PreparedRun:
     existing = existing_run(output_dir)
     config = replace(config, output_dir=output_dir, seed=_seed(config, existing))
     assert config.seed is not None
-    plan = build_plan(benchmark.tasks(), config.eval.n_episodes, config.seed)
-    policy = policies.fitted(config.policy, plan.tasks, config.rename_map)
-    identity = run_identity(config, benchmark, installed, plan, policies.revision(config.policy))
+    whole = build_plan(benchmark.tasks(), config.eval.n_episodes, config.seed)
+    policy = policies.fitted(config.policy, whole.tasks, config.rename_map)
+    identity = run_identity(config, benchmark, installed, whole, policies.revision(config.policy))
+    plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
     cores = config.eval.batch_size or available_cores()
@@ -127,7 +133,7 @@ def prepare_resume(directory: Path) -> PreparedRun:
         ConfigError: there is no run; and what ``prepare`` raises.
     """
     directory = usable_directory(directory)
-    return prepare(config_from_json(described_run(directory)["config"], directory))
+    return prepare(config_from_json(described_run(directory)["config"], directory), as_recorded=True)
 
 
 def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
@@ -164,7 +170,9 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             write_exports(directory, plan, ledger, summary, described, wall)
             failures = _failure_messages(ledger)
             dataset = None
-            if prepared.dataset is not None and not summary.overall.n_missing:
+            # Of shards, what is kept is joined when they are merged.
+            is_whole = prepared.config.eval.num_shards == 1
+            if prepared.dataset is not None and is_whole and not summary.overall.n_missing:
                 dataset = make_dataset(prepared.dataset, directory, plan, ledger, described, observer)
     complete = summary.overall.n_finished == len(plan)
     return RunResult(summary, prepared.output_dir, complete, interrupted, time.monotonic() - began, failures, dataset)
@@ -228,6 +236,11 @@ def _check_settings(config: RunConfig) -> None:
     for name in ("step_timeout", "record_fps"):
         if not 0 < getattr(settings, name) < math.inf:
             raise ConfigError(f"--eval.{name} must be above 0 and finite, got {getattr(settings, name)}")
+    shard = Shard(settings.shard_id, settings.num_shards)
+    if config.seed is None and not shard.is_whole:
+        raise ConfigError(
+            "--seed=null draws a seed, and every shard would draw another: give one with --eval.num_shards"
+        )
 
 
 def _with_interpreters(config: RunConfig) -> RunConfig:

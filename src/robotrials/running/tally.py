@@ -22,9 +22,9 @@ class Tally:
     """Counts accepted records: those of earlier runs by ``recall``, those of this one by ``add``."""
 
     def __init__(self, plan: Plan) -> None:
-        self._task_keys = [(episode.suite, episode.task) for episode in plan]
+        self._task_keys = {episode.id: (episode.suite, episode.task) for episode in plan}
         self._counts: dict[tuple[str, str], _TaskCount] = {}
-        for key in self._task_keys:
+        for key in self._task_keys.values():
             self._counts.setdefault(key, _TaskCount()).planned += 1
         self._seconds = dict.fromkeys(("reset", "simulate", "render", "infer", "wait"), 0.0)
         self._began = time.monotonic()
