@@ -44,3 +44,7 @@ class VideoError(RobotrialsError):
 
 class DatasetError(RobotrialsError):
     """Raised when episodes cannot be kept or joined as a dataset; outcomes that were recorded do not depend on it."""
+
+
+class InstallError(RobotrialsError):
+    """Raised when the environment of a benchmark cannot be made; the message holds what the installer said last."""

@@ -1,19 +1,25 @@
 """What an interpreter has installed for a benchmark: this one, or another that workers are to run in.
 
-``python -m robotrials.benchmarks.installed NAME`` answers for the interpreter it runs in, as JSON.
+``python -m robotrials.benchmarks.installed NAME`` answers for the interpreter it runs in, as JSON; with ``--import`` it
+also imports the simulator, which is the only proof that it works.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from robotrials.benchmarks import environments
+from robotrials.benchmarks.gl import gl_environment
 from robotrials.benchmarks.registry import benchmark_class, package_versions, require_installed
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
 
 _TIMEOUT_S = 120
@@ -27,35 +33,55 @@ class Installed:
     packages: Mapping[str, str]
 
 
-def look_up(choice: EnvChoice) -> Installed:
-    """What there is for ``choice`` in the interpreter that its workers will run in. No simulator is imported.
+def placed(choice: EnvChoice) -> EnvChoice:
+    """``choice`` with the interpreter its workers will run in: the one the user names (``--env.python``), else that of
+    the environment which ``robotrials bench install`` has made, else, as None, the running one."""
+    if choice.python is not None or import_path.is_import_path(choice.type):
+        return choice
+    environment = environments.find(choice.type)
+    return replace(choice, python=environment.python) if environment else choice
+
+
+def look_up(choice: EnvChoice, try_import: bool = False) -> Installed:
+    """What there is for ``choice`` in the interpreter that its workers will run in.
+
+    No simulator is imported, unless ``try_import`` asks for it; then it is, in a process of its own.
 
     Raises:
         NotInstalledError: the benchmark cannot run there; the message says what to install.
         ConfigError: the interpreter does not run, or has no robotrials.
     """
-    if choice.python is None:
+    if choice.python is None and not try_import:
         return _here(choice.type)
-    command = [choice.python, "-m", __name__, choice.type]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")])),
-    }
+    python = choice.python or sys.executable
+    command = [python, "-m", __name__, choice.type, *(["--import"] if try_import else [])]
+    added = environments.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
+    environment = {**os.environ, **gl_environment(os.environ), **added}
+    path = (os.getcwd(), environment.get("PYTHONPATH"))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"--env.python={choice.python} does not run: {error}") from None
+        raise ConfigError(f"--env.python={python} does not run: {error}{_again(python, choice.type)}") from None
     try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        tail = done.stderr.strip().splitlines()[-1:] or ["no answer"]
+        answer = json.loads(done.stdout.splitlines()[-1])  # simulators print on import, before it
+    except (ValueError, IndexError):
+        tail = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        if try_import and done.returncode < 0:
+            raise NotInstalledError(f"importing {choice.type} kills the process: signal {-done.returncode}") from None
         raise ConfigError(
-            f"--env.python={choice.python} has no robotrials of this version ({tail[0]}): "
-            f"{choice.python} -m pip install robotrials"
+            f"--env.python={python} has no robotrials of this version ({tail[0]}): {python} -m pip install robotrials"
         ) from None
     if "problem" in answer:
         raise NotInstalledError(answer["problem"])
     return Installed(answer["python"], answer["packages"])
+
+
+def _again(python: str, name: str) -> str:
+    ours = python.startswith(str(environments.home()))
+    return f"; to make that environment: robotrials bench install {name}" if ours else ""
 
 
 def _here(name: str) -> Installed:
@@ -64,12 +90,32 @@ def _here(name: str) -> Installed:
     return Installed(f"{sys.version_info.major}.{sys.version_info.minor}", package_versions(cls))
 
 
+def _import_all(name: str) -> None:
+    """
+    Raises:
+        NotInstalledError: one of the benchmark's modules does not import; whatever it raises, it is told.
+    """
+    cls = benchmark_class(name)
+    for module in cls.modules:
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                importlib.import_module(module)
+        except (Exception, SystemExit) as error:  # a simulator's import may raise anything
+            said = str(error).strip().splitlines() or [""]
+            raise NotInstalledError(f"import {module} fails: {type(error).__name__}: {said[0]}") from error
+
+
 def main() -> None:
     try:
         answer = asdict(_here(sys.argv[1]))
+        if "--import" in sys.argv:
+            _import_all(sys.argv[1])
     except ConfigError as error:
         answer = {"problem": str(error)}
-    sys.stdout.write(json.dumps(answer))
+    sys.stdout.write("\n" + json.dumps(answer))
+    sys.stdout.flush()
+    if "--import" in sys.argv:
+        os._exit(0)  # what simulators print as their globals are torn down tells nobody anything
 
 
 if __name__ == "__main__":

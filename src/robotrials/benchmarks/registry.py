@@ -69,15 +69,21 @@ def require_installed(cls: type[Benchmark]) -> None:
         NotInstalledError: a module is missing, or versions are installed that are known not to work together; the
             message holds the command that mends it.
     """
-    missing = [module for module in cls.modules if find_spec(module) is None]
+    missing = [module for module in cls.modules if not _is_there(module)]
     if missing:
         raise NotInstalledError(
             f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
-            f'pip install "robotrials[{cls.extra}]"'
+            f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: '
+            f"robotrials bench install {cls.name}"
         )
     conflict = cls.conflict(package_versions(cls))
     if conflict:
         raise NotInstalledError(conflict)
+
+
+def is_installed_here(cls: type[Benchmark]) -> bool:
+    """Whether this interpreter has all modules of a benchmark; whether they work together is another matter."""
+    return all(_is_there(module) for module in cls.modules)
 
 
 def package_versions(cls: type[Benchmark]) -> dict[str, str]:
@@ -94,6 +100,13 @@ def package_versions(cls: type[Benchmark]) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of a.b, there is not even a
+        return False
 
 
 def _own_module(name: str) -> ModuleType | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import zmq
 
+from robotrials.benchmarks import environments
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.gl import gl_environment
 from robotrials.datasets.spool import clear_unfinished
@@ -84,7 +85,7 @@ def run_session(
                 "robotrials.running.worker",
                 endpoint.address,
                 run_dir / "logs",
-                environment,
+                {**environment, **environments.variables(benchmark.installation, config.env.python, environment)},
                 config.env.python,
                 # While the policy loads, the simulator can be imported.
                 lambda name: [f"--preload={','.join(benchmark.modules)}"] if n_servers else [],

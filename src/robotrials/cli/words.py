@@ -1,0 +1,72 @@
+"""The command line of a verb that takes plain words (directories, files) and a few flags."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from robotrials.errors import ConfigError
+from robotrials.plan.options import coerce, nearest
+
+
+@dataclass(frozen=True)
+class Words:
+    """What was typed: words that are no flag, in order, and flags by name, with underscores."""
+
+    plain: tuple[str, ...]
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str, default: float) -> float:
+        """The flag as a finite number that is not negative.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        value: float = coerce(self.flags.get(name, default), float, f"--{name}")
+        if not 0 <= value < math.inf:
+            raise ConfigError(f"--{name} must not be negative, got {self.flags[name]}")
+        return value
+
+    def truth(self, name: str, default: bool = False) -> bool:
+        """The flag as true or false.
+
+        Raises:
+            ConfigError: it is neither.
+        """
+        value: bool = coerce(self.flags.get(name, default), bool, f"--{name}")
+        return value
+
+
+def split_words(argv: Sequence[str], verb: str, known: Collection[str], bare: Mapping[str, str] | None = None) -> Words:
+    """Read ``argv``: ``--name=value``, ``--name value``, or bare where ``bare`` says what it means (a value then needs
+    the equals sign). Dashes in a name are underscores.
+
+    Raises:
+        ConfigError: an unknown flag, one given twice, or one without its value.
+    """
+    bare = bare or {}
+    plain: list[str] = []
+    flags: dict[str, str] = {}
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--"):
+            plain.append(word)
+            continue
+        written, equals, value = word[2:].partition("=")
+        name = written.replace("-", "_")
+        if name not in known:
+            raise ConfigError(
+                f"robotrials {verb} knows no --{written}{nearest(name, known)}; see robotrials {verb} --help"
+            )
+        if name in flags:
+            raise ConfigError(f"--{name} is given twice")
+        if not equals and name in bare:
+            value = bare[name]
+        elif not equals and words and not words[0].startswith("--"):
+            value = words.pop(0)
+        if value == "":
+            raise ConfigError(f"--{name} needs a value: --{name}=VALUE")
+        flags[name] = value
+    return Words(tuple(plain), flags)
