@@ -5,14 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.cli import output
-from robotrials.cli.words import read_words
+from robotrials.cli.words import split_words
 from robotrials.errors import ConfigError
-from robotrials.plan.config import option
-from robotrials.plan.options import build
 
 HELP = """\
 usage: robotrials bench list [NAME] [--json]
@@ -40,22 +37,6 @@ Exit status: 0 fine; 1 wrong flags, or an installation that failed; list: 0
 """
 
 
-@dataclass(frozen=True)
-class ListFlags:
-    json: bool = option(False, "for programs")
-
-
-@dataclass(frozen=True)
-class InstallFlags:
-    python: str | None = option(None, "a path or a version")
-    force: bool = option(False, "make it anew")
-
-
-@dataclass(frozen=True)
-class RemoveFlags:
-    pass
-
-
 def run(argv: Sequence[str]) -> int:
     """Parse, do, print; returns the exit status."""
     words = list(argv)
@@ -71,8 +52,8 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _list(argv: Sequence[str]) -> int:
-    names, values = read_words(argv, bare=("json",))
-    flags = build(ListFlags, values, "--")
+    words = split_words(argv, "bench list", ("json",), {"json": "true"})
+    names = words.plain
     from robotrials.benchmarks.inventory import inventory, location
     from robotrials.benchmarks.registry import benchmark_class
     from robotrials.cli.listing import print_json, print_table
@@ -80,7 +61,7 @@ def _list(argv: Sequence[str]) -> int:
     for name in names:
         benchmark_class(name)
     entries = [entry for name in names for entry in inventory(name)] if names else inventory()
-    if flags.json:
+    if words.truth("json"):
         print_json([dataclasses.asdict(entry) for entry in entries])
         return 0
     rows = []
@@ -96,15 +77,14 @@ def _list(argv: Sequence[str]) -> int:
 
 
 def _install(argv: Sequence[str]) -> int:
-    names, values = read_words(argv, bare=("force",))
-    flags = build(InstallFlags, values, "--")
-    _need_names(names, "install")
+    words = split_words(argv, "bench install", ("python", "force"), {"force": "true"})
+    _need_names(words.plain, "install")
     from robotrials.benchmarks.installer import install
     from robotrials.benchmarks.registry import benchmark_class
     from robotrials.benchmarks.system_packages import install_line, missing
 
     status = 0
-    for name, cls in [(name, benchmark_class(name)) for name in names]:
+    for name, cls in [(name, benchmark_class(name)) for name in words.plain]:
         lacking = missing(cls.installation.system)
         if lacking:
             output.note(f"{name} needs system packages that are missing here; install them with:")
@@ -112,9 +92,9 @@ def _install(argv: Sequence[str]) -> int:
         new = install(
             cls,
             name,
-            flags.python,
-            flags.force,
-            lambda words, name=name: output.line(f"{name}: {words}"),  # type: ignore[misc]
+            words.flags.get("python"),
+            words.truth("force"),
+            lambda line, name=name: output.line(f"{name}: {line}"),  # type: ignore[misc]
         )
         status = max(status, _prove(name, new))
     return status
@@ -138,8 +118,7 @@ def _prove(name: str, new: bool) -> int:
 
 
 def _remove(argv: Sequence[str]) -> int:
-    names, values = read_words(argv)
-    build(RemoveFlags, values, "--")
+    names = split_words(argv, "bench remove", ()).plain
     _need_names(names, "remove")
     from robotrials.benchmarks.installer import remove
 
