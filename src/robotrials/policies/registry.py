@@ -6,7 +6,8 @@ class can be named by its import path (``examples/own_policy.py`` shows one). No
 that is asked for.
 
 A module may also define ``validate(choice) -> None``, ``revision(choice) -> str`` and ``fitted(choice, tasks,
-rename_map) -> PolicyChoice`` where the rules below do not fit.
+rename_map) -> PolicyChoice`` where the rules below do not fit, and the constants ``PLACES`` and ``CAVEAT``
+(``without_places``, ``caveat``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import importlib
 import inspect
 import typing
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -125,6 +127,24 @@ def revision(choice: PolicyChoice) -> str:
             return str(module.revision(choice))
         code = f"builtin-{robotrials.__version__}" if module else _plugin_version(name)
     return f"{code} sha256:{files.digest(files.locate(choice.path))}" if choice.path else code
+
+
+def without_places(choice: PolicyChoice) -> PolicyChoice:
+    """``choice`` without the options that say where the policy is found, which its module lists as ``PLACES``: a server
+    may move between two sessions of a run."""
+    places = getattr(_module_of(choice), "PLACES", ())
+    return replace(choice, options={k: v for k, v in choice.options.items() if k not in places})
+
+
+def caveat(choice: PolicyChoice) -> str | None:
+    """Why the outcomes of this policy cannot be promised to be the same again; None when they can."""
+    found = getattr(_module_of(choice), "CAVEAT", None)
+    return None if found is None else str(found)
+
+
+def _module_of(choice: PolicyChoice) -> ModuleType | None:
+    name = type_of(choice)
+    return None if import_path.is_import_path(name) else _own_module(name)
 
 
 def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[str, str]) -> PolicyChoice:

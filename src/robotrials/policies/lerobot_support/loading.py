@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import importlib.metadata
 import json
 import logging
@@ -18,16 +19,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lerobot.configs import FeatureType, PolicyFeature, PreTrainedConfig
-from lerobot.policies import PreTrainedPolicy, get_policy_class, make_pre_post_processors
-from lerobot.processor import PolicyProcessorPipeline
-from lerobot.utils.import_utils import register_third_party_plugins
 from safetensors import SafetensorError, safe_open
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.options import coerce, nearest
-from robotrials.policies.lerobot_support import checkpoint
+from robotrials.policies.lerobot_support import checkpoint, lean_imports
 from robotrials.policies.lerobot_support.checkpoint import Checkpoint
+from robotrials.policies.lerobot_support.lerobot_api import (
+    FeatureType,
+    PolicyFeature,
+    PolicyProcessorPipeline,
+    PreTrainedConfig,
+    PreTrainedPolicy,
+    ProcessorStepRegistry,
+    get_policy_class,
+    make_pre_post_processors,
+    register_third_party_plugins,
+)
 from robotrials.policies.lerobot_support.processing import step_names
 
 log = logging.getLogger(__name__)
@@ -115,6 +123,7 @@ def _local_folder(path: str, overrides: Mapping[str, Any]) -> Path:
 
 
 def _configuration(path: str, found: Checkpoint, overrides: Mapping[str, Any]) -> PreTrainedConfig:
+    _register(found.kind)
     if found.kind not in PreTrainedConfig.get_known_choices():
         known = sorted(PreTrainedConfig.get_known_choices())
         raise ConfigError(
@@ -135,6 +144,25 @@ def _configuration(path: str, found: Checkpoint, overrides: Mapping[str, Any]) -
         ) from error
     _require_device(config, overrides.get("device"))
     return config
+
+
+def _register(kind: str) -> None:
+    """Import the module that makes policy type ``kind`` known; all of them where it is not where its name says."""
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(f"lerobot.policies.{kind}.configuration_{kind}")
+    if kind not in PreTrainedConfig.get_known_choices():
+        lean_imports.import_all("lerobot.policies")
+
+
+def _register_steps(kind: str, folder: Path) -> None:
+    """Import what defines the saved processors' steps: the policy's own module, all of LeRobot's if one is missing."""
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(f"lerobot.policies.{kind}.processor_{kind}")
+    files = [folder / name for name in (checkpoint.PREPROCESSOR, checkpoint.POSTPROCESSOR)]
+    saved = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    named = {step["registry_name"] for config in saved for step in config.get("steps", []) if "registry_name" in step}
+    if not named <= set(ProcessorStepRegistry.list()):
+        lean_imports.import_all("lerobot.processor")
 
 
 def _root(error: BaseException) -> BaseException:
@@ -226,6 +254,7 @@ def _require_all_weights(policy: PreTrainedPolicy, folder: Path) -> None:
 def _processors(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProcessorPipeline, PolicyProcessorPipeline]:
     saved = found.folder / checkpoint.PREPROCESSOR
     steps = step_names(json.loads(saved.read_text(encoding="utf-8"))) if saved.is_file() else set()
+    _register_steps(config.type, found.folder)
     # Renaming happens before the observation arrives here, so a renaming from training must not act a second time.
     wanted = {
         "device_processor": {"device": str(config.device)},

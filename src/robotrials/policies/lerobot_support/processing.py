@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from lerobot.processor import PolicyProcessorPipeline
 
 from robotrials.benchmarks.base import Observation
 from robotrials.policies.lerobot_support.features import TASK
+from robotrials.policies.lerobot_support.lerobot_api import PolicyProcessorPipeline
 
 Batch = dict[str, Any]
 """LeRobot's batch: tensors with a leading row axis by key, and ``task``, a list of strings."""

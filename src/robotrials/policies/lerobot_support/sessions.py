@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from lerobot.policies import PreTrainedPolicy
-from lerobot.utils.constants import ACTION, OBS_IMAGES
 
 from robotrials.errors import ConfigError
 from robotrials.policies.base import Session
+from robotrials.policies.lerobot_support.lerobot_api import ACTION, OBS_IMAGES, PreTrainedPolicy
 from robotrials.policies.lerobot_support.processing import Batch
 
 CHUNK, HISTORY, COPY = "chunk", "history", "copy"
