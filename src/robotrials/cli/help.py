@@ -22,8 +22,10 @@ Verbs
   eval      evaluate a policy on a benchmark: robotrials eval --help
   resume    go on with a run that stopped: robotrials resume DIR
   bench     install, list and remove benchmarks: robotrials bench --help
+  compare   which run is better, and how sure: robotrials compare --help
   merge     make one run out of shards: robotrials merge --help
   serve     put a policy behind an address: robotrials serve --help
+  report    one HTML page of runs, with videos: robotrials report --help
 
   --help    this page, or the page of a verb
   --version

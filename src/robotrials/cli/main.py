@@ -13,8 +13,8 @@ from robotrials import __version__
 from robotrials.cli import output
 from robotrials.errors import ConfigError, LedgerError, RobotrialsError
 
-VERBS = ("eval", "resume", "bench", "merge", "serve")
-"""Each is a module of this package (a dash: an underscore) with ``run(argv) -> int``, imported only when it is asked for."""
+VERBS = ("eval", "resume", "bench", "compare", "merge", "serve", "report")
+"""Each is a module of this package (a dash: an underscore) with ``run(argv) -> int``, imported when it is asked for."""
 
 COMPLETE, MISCONFIGURED, PARTIAL = 0, 1, 2
 

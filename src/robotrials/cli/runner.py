@@ -14,6 +14,8 @@ from robotrials.cli import draw, output
 from robotrials.cli.display import Heading, open_display
 from robotrials.cli.outcome import report_lines
 from robotrials.cli.plan_view import plan_lines, policy_title
+from robotrials.errors import RobotrialsError
+from robotrials.reporting.report import write_report
 from robotrials.running.evaluate import PreparedRun, RunResult, execute
 
 COMPLETE, PARTIAL = 0, 2
@@ -37,10 +39,19 @@ def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
             f"Interrupted. What had finished is written down. To go on:\n  {resume_command(prepared.output_dir)}"
         )
         return PARTIAL
+    write_page(result.output_dir)
     show(report_lines(prepared, result, console))
     for line in closing(result):
         output.line(line)
     return COMPLETE if result.complete else PARTIAL
+
+
+def write_page(directory: Path) -> None:
+    """report.html. The results are written down already: a page that cannot be made is worth a note, no more."""
+    try:
+        write_report([directory])
+    except RobotrialsError as error:
+        output.note(f"no report.html: {error}")
 
 
 def title(prepared: PreparedRun) -> str:

@@ -1,0 +1,79 @@
+// Filters, the two views, and the sorting of the table of tasks.
+const OUTCOMES = [
+  ["all", "All", () => true],
+  ["failure", "Failures", (e) => e.end === "failure" || e.end === "time_limit"],
+  ["error", "Errors", (e) => e.end === "error"],
+  ["success", "Successes", (e) => e.end === "success"],
+];
+let filtered = episodes;
+const filter = { outcome: "all", task: "", run: "", text: "" };
+let view = episodes.some((e) => e.video) ? "gallery" : "table";
+
+const byId = (id) => document.getElementById(id);
+const outcomeButtons = OUTCOMES.map(([key, name]) =>
+  make("button", { type: "button", "data-outcome": key, onclick: () => change({ outcome: key }) }, name, make("b")));
+byId("filter-outcome").append(...outcomeButtons);
+byId("filter-task")?.addEventListener("change", (event) => change({ task: event.target.value }));
+byId("filter-run")?.addEventListener("change", (event) => change({ run: event.target.value }));
+byId("filter-text").addEventListener("input", (event) => change({ text: event.target.value.trim().toLowerCase() }));
+const viewButtons = document.querySelectorAll("[data-view]");
+for (const button of viewButtons) button.addEventListener("click", () => { view = button.dataset.view; show(); });
+
+for (const link of document.querySelectorAll("a[data-task]")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    const task = link.dataset.task;
+    const failed = episodes.some((e) => e.taskName === task && e.rank < 2);
+    if (byId("filter-task")) byId("filter-task").value = task;
+    change({ task, outcome: failed ? "failure" : "all" });
+    byId("section-episodes").scrollIntoView();
+  });
+}
+
+function matches(e) {
+  if (filter.task && e.taskName !== filter.task) return false;
+  if (filter.run && e.run !== Number(filter.run)) return false;
+  return !filter.text || e.taskName.toLowerCase().includes(filter.text) || String(e.seed) === filter.text || (e.error ?? "").toLowerCase().includes(filter.text);
+}
+
+function change(values) {
+  Object.assign(filter, values);
+  show();
+}
+
+function show() {
+  const within = episodes.filter(matches);
+  OUTCOMES.forEach(([key, , test], i) => {
+    const n = within.filter(test).length;
+    outcomeButtons[i].querySelector("b").textContent = n.toLocaleString("en");
+    outcomeButtons[i].setAttribute("aria-pressed", filter.outcome === key);
+    outcomeButtons[i].disabled = n === 0 && filter.outcome !== key;
+  });
+  filtered = within.filter(OUTCOMES.find(([key]) => key === filter.outcome)[2]);
+  const videos = filtered.filter((e) => e.video).length;
+  byId("shown").textContent = `${filtered.length.toLocaleString("en")} shown, ${videos.toLocaleString("en")} with video`;
+  const silent = filtered.length - videos;
+  byId("no-video").hidden = view !== "gallery" || silent === 0;
+  byId("no-video").textContent = `${silent.toLocaleString("en")} of these ${silent === 1 ? "has" : "have"} no video: they are in the table. To record more, run with --eval.record=failures or all.`;
+  gallery.hidden = view !== "gallery";
+  holder.hidden = view !== "table";
+  for (const button of viewButtons) button.setAttribute("aria-pressed", button.dataset.view === view);
+  if (view === "gallery") showGallery(filtered);
+  else showTable(filtered);
+}
+
+function sortTasks(button) {
+  const head = button.closest("th");
+  const numeric = button.dataset.kind === "number";
+  const down = head.getAttribute("aria-sort") === "ascending" || (numeric && !head.hasAttribute("aria-sort"));
+  const list = document.querySelector("#tasks tbody.tasks");
+  const value = (row) => row.dataset[button.dataset.key];
+  const compare = numeric ? (a, b) => Number(value(a)) - Number(value(b)) : (a, b) => value(a).localeCompare(value(b), "en", { numeric: true });
+  list.append(...[...list.rows].sort((a, b) => (down ? -1 : 1) * compare(a, b)));
+  for (const other of document.querySelectorAll("#tasks thead th")) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+}
+for (const button of document.querySelectorAll("#tasks thead button")) button.addEventListener("click", () => sortTasks(button));
+
+show();
+followHash();
