@@ -1,0 +1,162 @@
+"""The tables of ``robotrials compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from robotrials.cli import draw
+from robotrials.cli.plan_view import fact_lines
+from robotrials.results.comparison import Comparison, ComparisonReport, Line, Side
+from robotrials.results.pairing import Pair
+from robotrials.results.verdict import BETTER, WORSE, p_words
+
+_STYLES = {BETTER: "bold green", WORSE: "bold red"}
+
+
+def comparison_lines(report: ComparisonReport, console: Console, n_listed: int) -> list[Text]:
+    """All lines: the runs, then each run against the first, then what they are about."""
+    marks = draw.glyphs(console)
+    lines = [Text(), *_sides(report, console, marks), Text()]
+    for comparison in report.against_first:
+        lines += _against_first(comparison, report, console, marks, n_listed)
+    notes = [*report.notes, *dict.fromkeys(note for c in report.against_first for note in c.pairing.notes)]
+    lines += fact_lines(("Notes" if i == 0 else "", Text(note)) for i, note in enumerate(notes))
+    return lines
+
+
+def _sides(report: ComparisonReport, console: Console, marks: draw.Glyphs) -> list[Text]:
+    """One line a run; best first, with letters, where there are several."""
+    ranking = report.ranking
+    order = ranking.order if ranking else range(len(report.sides))
+    titles = ["Run", "Success", "Rate", "95 % interval", "Errors", *(["Letters"] if ranking else [])]
+    grid = [[Text(title, "bold") for title in titles]]
+    for place, at in enumerate(order):
+        side = report.sides[at]
+        name = side.name + (" (baseline)" if at == 0 else "")
+        grid.append(
+            [
+                Text(name),
+                Text(f"{side.successes}/{side.finished}"),
+                *_rate(side, marks),
+                Text(str(side.errors), "bold red" if side.errors else "bright_black"),
+                *([Text(ranking.letters[place], "bold")] if ranking else []),
+            ]
+        )
+    lines = _ruled(grid, "lrrrr" + ("l" if ranking else ""), console, marks)
+    if ranking:
+        lines.append(
+            Text(f"Runs that share a letter cannot be told apart (Holm, {report.options.level:g})", "bright_black")
+        )
+    return lines
+
+
+def _rate(side: Side, marks: draw.Glyphs) -> list[Text]:
+    if side.rate is None or side.interval is None:
+        return [Text("none", "bright_black"), Text()]
+    return [Text(draw.percent(side.rate), "bold"), Text(draw.interval(*side.interval, marks))]
+
+
+def _against_first(
+    comparison: Comparison, report: ComparisonReport, console: Console, marks: draw.Glyphs, n_listed: int
+) -> list[Text]:
+    one, other = comparison.baseline.name, comparison.other.name
+    lines = [Text(f"{other} against {one}", "bold"), Text(comparison.pairing.why, "bright_black"), Text()]
+    lines += _table(comparison, console, marks)
+    lines.append(Text())
+    verdict = Text(comparison.verdict.words, _STYLES.get(comparison.verdict.kind, "bold"))
+    facts: list[tuple[str, str | Text]] = [("Verdict", verdict), ("Tests", _tests(comparison))]
+    if comparison.pairing.paired:
+        facts += _differing(comparison, report, n_listed)
+    return [*lines, *fact_lines(facts), Text()]
+
+
+def _table(comparison: Comparison, console: Console, marks: draw.Glyphs) -> list[Text]:
+    titles = ["Task", "Baseline", "Other", "Difference", "95 % interval", "p"]
+    paired = comparison.pairing.paired
+    if paired:
+        titles.insert(4, "Won-lost")
+    rows = [*comparison.tasks, *comparison.groups]
+    if len(comparison.tasks) > 1:
+        rows.append(comparison.overall)
+    grid = [[Text(title, "bold") for title in titles]] + [_cells(line, paired, marks) for line in rows]
+    lines = _ruled(grid, "l" + "r" * (len(titles) - 1), console, marks)
+    if len(comparison.tasks) > 1:
+        lines.insert(-1, lines[1])
+        lines.append(Text("The p of single tasks is not corrected for their number", "bright_black"))
+    return lines
+
+
+def _cells(line: Line, paired: bool, marks: draw.Glyphs) -> list[Text]:
+    style = "bold" if line.name == "Overall" else ""
+    cells = [Text(line.name, style)]
+    for (_, n), rate in zip((line.baseline, line.other), line.rates, strict=True):
+        cells.append(Text("none", "bright_black") if rate is None or not n else Text(draw.percent(rate)))
+    if line.difference is None or line.interval is None or line.p is None:
+        return cells + [Text()] * (4 if paired else 3)
+    low, high = line.interval
+    cells.append(Text(f"{100 * line.difference:+.1f}", "bold"))
+    if paired:
+        cells.append(Text(f"{line.wins}-{line.losses}"))
+    cells += [
+        Text(f"{100 * low:+.1f} {marks.interval} {100 * high:+.1f}"),
+        Text(p_words(line.p).removeprefix("p ").removeprefix("= ")),
+    ]
+    return cells
+
+
+def _tests(comparison: Comparison) -> str:
+    line = comparison.overall
+    if line.p is None:
+        return "none"
+    words = f"{line.test}: {p_words(line.p)}"
+    if line.mid_p is not None:
+        words += f", mid-{p_words(line.mid_p)}"
+    if comparison.adjusted_p is not None:
+        words += f", after Holm {p_words(comparison.adjusted_p)}"
+    if comparison.anytime_p is not None:
+        words += f", valid under looking {p_words(comparison.anytime_p)}"
+    if comparison.pairing.sequential:
+        words += " (decides here: the run stopped on this comparison)"
+    return words
+
+
+def _differing(comparison: Comparison, report: ComparisonReport, n_listed: int) -> list[tuple[str, str | Text]]:
+    """The episodes in which one succeeded and one failed: first those that the baseline alone won."""
+    one, other = comparison.baseline.name, comparison.other.name
+    lost = [pair for pair in comparison.differing if pair.baseline.success]
+    won = [pair for pair in comparison.differing if pair.other.success]
+    facts: list[tuple[str, str | Text]] = []
+    folders = {side.name: _folder(path) for side, path in zip(report.sides, report.paths, strict=True)}
+    for title, pairs, winner in (("Lost", lost, one), ("Won", won, other)):
+        head = f"{draw.count(len(pairs), 'episode')} in which {winner} alone succeeded"
+        facts.append((title, Text(head, "bold")))
+        for pair in pairs[:n_listed]:
+            facts += [("", line) for line in _pair_lines(pair, folders[one], folders[other])]
+        if len(pairs) > n_listed:
+            facts.append(("", Text(f"and {len(pairs) - n_listed:,} more: --episodes=N, or --json", "bright_black")))
+    return facts
+
+
+def _pair_lines(pair: Pair, one: Path, other: Path) -> list[Text]:
+    episode = pair.baseline
+    state = "" if episode.init_state is None else f", initial state {episode.init_state}"
+    seed = "" if episode.seed is None else f"  seed {episode.seed}{state}"
+    lines = [Text(f"{episode.name}{seed}")]
+    videos = [(folder, e.video) for folder, e in ((one, pair.baseline), (other, pair.other)) if e.video]
+    lines += [Text(f"  {folder / video}", "bright_black") for folder, video in videos]
+    return lines
+
+
+def _folder(path: str) -> Path:
+    found = Path(path)
+    return found.parent if found.suffix == ".json" else found
+
+
+def _ruled(grid: Sequence[Sequence[Text]], justify: str, console: Console, marks: draw.Glyphs) -> list[Text]:
+    lines = draw.lay_out(grid, justify, console.width, marks)
+    rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
+    return [lines[0], rule, *lines[1:]]

@@ -1,0 +1,143 @@
+"""Which episodes two runs have in common: the same task in the same scene, or what keeps them from being paired."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from robotrials.results.rundir import differences
+from robotrials.results.stored import Episode, StoredRun
+
+_LEAST_SHARE = 0.5
+"""Pairs must make up this share of the smaller run: below it, more is lost by dropping episodes than pairing gains."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One episode in both runs; both have finished."""
+
+    baseline: Episode
+    other: Episode
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Whether two runs are compared pair by pair, and why or why not, in words. ``dropped`` finished episodes have no
+    finished partner. ``sequential``: one of the runs stopped when the comparison was decided, so only the anytime p is
+    valid."""
+
+    paired: bool
+    why: str
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+    sequential: bool = False
+
+
+def pair_up(
+    first: StoredRun,
+    second: StoredRun,
+    first_name: str,
+    second_name: str,
+    shared: Sequence[tuple[str, str]],
+    by_order: bool = False,
+) -> tuple[Pairing, list[Pair]]:
+    """The pairs of finished episodes, in the order of ``first``, and what to say of them.
+
+    An episode's scene is its task, seed and initial state. With ``by_order`` the number within the task stands in for
+    the seed, for files that do not name it.
+    """
+    tasks = set(shared)
+    ours = [e for e in first.episodes if (e.suite, e.task) in tasks and e.success is not None]
+    theirs = [e for e in second.episodes if (e.suite, e.task) in tasks and e.success is not None]
+    notes = tuple(_setup_differences(first, second))
+    for name, episodes in ((first_name, ours), (second_name, theirs)):
+        if not by_order and any(episode.seed is None for episode in episodes):
+            why = (
+                f"not paired: {name} does not say which seeds its episodes had"
+                " (if both ran the same seeds in the same order: --pair_by_order)"
+            )
+            return Pairing(False, why, notes=notes), []
+    # Where one file does not know initial states, the seed has to do.
+    states = all(e.init_state is not None for e in (*ours[:1], *theirs[:1]))
+
+    def scene(episode: Episode) -> Hashable:
+        which = episode.index if by_order else (episode.seed, episode.init_state if states else None)
+        return (episode.suite, episode.task, which)
+
+    partner = {scene(episode): episode for episode in theirs}
+    pairs = [Pair(e, partner[scene(e)]) for e in ours if scene(e) in partner]
+    if not pairs or len(pairs) < _LEAST_SHARE * min(len(ours), len(theirs)):
+        return Pairing(
+            False, _why_not(first, second, first_name, second_name, len(pairs), ours, theirs), notes=notes
+        ), []
+    dropped = len(ours) + len(theirs) - 2 * len(pairs)
+    same = "number within the task" if by_order else "seed and initial state" if states else "seed"
+    why = f"paired: {len(pairs):,} episodes of the same task and {same}"
+    if dropped:
+        why += f"; {dropped:,} without a finished partner are left out"
+    return Pairing(True, why, dropped, notes), pairs
+
+
+def match_tasks(runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The runs with one name for each task: lerobot-eval's files know the number of a task only, so theirs is looked up
+    in a run that knows it."""
+    known: dict[tuple[str, int], str] = {}
+    for run in runs:
+        for task in run.tasks:
+            if task.name != str(task.id):
+                known.setdefault((task.suite, task.id), task.name)
+
+    def named(run: StoredRun) -> StoredRun:
+        new = {
+            task.key: known[(task.suite, task.id)]
+            for task in run.tasks
+            if task.name == str(task.id) and (task.suite, task.id) in known
+        }
+        if not new:
+            return run
+        tasks = tuple(replace(task, name=new.get(task.key, task.name)) for task in run.tasks)
+        episodes = tuple(replace(e, task=new.get((e.suite, e.task), e.task)) for e in run.episodes)
+        return replace(run, tasks=tasks, episodes=episodes)
+
+    return [named(run) for run in runs]
+
+
+def _why_not(
+    first: StoredRun,
+    second: StoredRun,
+    first_name: str,
+    second_name: str,
+    n_pairs: int,
+    ours: Sequence[Episode],
+    theirs: Sequence[Episode],
+) -> str:
+    if not ours or not theirs:
+        return f"not paired: {first_name if not ours else second_name} has no finished episode"
+    few = f"only {n_pairs:,} episodes are the same in both; " if n_pairs else ""
+    by_number = {(e.suite, e.task, e.index): e for e in theirs}
+    for episode in ours:
+        other = by_number.get((episode.suite, episode.task, episode.index))
+        if other is None or (other.seed, other.init_state) == (episode.seed, episode.init_state):
+            continue
+        what, one, two = "initial states", episode.init_state, other.init_state
+        if other.seed != episode.seed:
+            what, one, two = "seeds", episode.seed, other.seed
+        return f"not paired: {few}the {what} differ ({episode.name} has {one} in {first_name}, {two} in {second_name})"
+    return f"not paired: {few}{first_name} and {second_name} finished other episodes"
+
+
+def _setup_differences(first: StoredRun, second: StoredRun) -> list[str]:
+    """What differs between the runs beside the policy: it may explain a difference."""
+    one, other = first.described.get("identity"), second.described.get("identity")
+    if not one or not other:
+        return []
+    lines = []
+    keys = ("robotrials", "python", "benchmark", "exact")
+    for line in differences({key: one.get(key) for key in keys}, {key: other.get(key) for key in keys}):
+        lines.append(f"differs beside the policy: {line}")
+    limits = {task.key: task.max_steps for task in first.tasks}
+    changed = [t for t in second.tasks if t.key in limits and limits[t.key] != t.max_steps]
+    if changed:
+        task = changed[0]
+        lines.append(f"differs beside the policy: step limit of {task.name}: {limits[task.key]} -> {task.max_steps}")
+    return lines

@@ -1,0 +1,306 @@
+"""Runs read back from disk, without the benchmark or the policy that made them: a run directory, or an
+``eval_info.json``.
+
+>>> run = read_run(Path("outputs/eval/run"))
+>>> [episode.success for episode in run.episodes]
+[True, False, ...]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from robotrials.errors import ConfigError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.plan import Plan, build_plan
+from robotrials.plan.shards import Shard, slice_plan
+from robotrials.plan.task import ActionSpec, TaskSpec
+from robotrials.results.ledger import Ledger
+from robotrials.results.record import EpisodeRecord
+from robotrials.results.rundir import load_run_json
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One episode of the plan that has a result. ``success`` is None for an error. ``seed`` and ``init_state`` are
+    None where the file does not say; ``record`` is None for a run that is known from an ``eval_info.json`` alone."""
+
+    suite: str
+    task: str
+    group: str
+    index: int
+    seed: int | None
+    init_state: int | None
+    success: bool | None
+    end: str
+    steps: int | None = None
+    reward_sum: float | None = None
+    reward_max: float | None = None
+    video: str | None = None
+    error: str | None = None
+    record: EpisodeRecord | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}/{self.task}/{self.index}"
+
+    @property
+    def is_error(self) -> bool:
+        return self.success is None
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as it lies on disk. ``source`` is "robotrials" or "eval_info"; ``planned`` counts the episodes that the
+    run was to have; ``episodes`` those with a result, in the order of the plan; ``surplus`` those that finished after
+    the run had decided to stop early, and are not counted. ``described`` is run.json (empty without one)."""
+
+    path: Path
+    source: str
+    policy: str
+    env: str
+    tasks: tuple[TaskSpec, ...]
+    episodes: tuple[Episode, ...]
+    planned: int
+    surplus: tuple[Episode, ...] = ()
+    described: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """What the paths of videos are relative to."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    @property
+    def n_errors(self) -> int:
+        return sum(episode.is_error for episode in self.episodes)
+
+    @property
+    def n_missing(self) -> int:
+        return max(0, self.planned - len(self.episodes))
+
+    @property
+    def stopping(self) -> Mapping[str, Any] | None:
+        """How ``--until`` ended it, None for a run of fixed length."""
+        stopped: Mapping[str, Any] | None = self.described.get("stopping")
+        return stopped
+
+    def video_of(self, episode: Episode) -> str | None:
+        return None if episode.video is None else str(self.folder / episode.video)
+
+
+def read_run(path: Path) -> StoredRun:
+    """The run at ``path``: a run directory, a directory with an ``eval_info.json`` of ours or of lerobot-eval, or that
+    file.
+
+    Takes no lock, so a run can be read while it goes on.
+
+    Raises:
+        ConfigError: there is no run, or it cannot be read.
+        LedgerError: its ledger cannot be read.
+    """
+    path = Path(path).expanduser()
+    if path.is_dir() and (path / "run.json").exists() and (path / "ledger.sqlite").exists():
+        return _read_directory(path)
+    file = path / "eval_info.json" if path.is_dir() else path
+    if not file.is_file():
+        raise ConfigError(f"{path} is no run: neither a directory with run.json and ledger.sqlite nor eval_info.json")
+    return _read_eval_info(file)
+
+
+# -- run directories
+
+
+def stored_plan(described: Mapping[str, Any], where: Path) -> Plan:
+    """The plan of a run, laid out again from its run.json; what only the benchmark knows (observations, actions) is
+    empty.
+
+    Raises:
+        ConfigError: run.json does not describe a plan.
+    """
+    try:
+        config = described["config"]
+        settings = config["eval"]
+        tasks = [_task(entry, position) for position, entry in enumerate(described["plan"]["tasks"])]
+        whole = build_plan(tasks, int(settings["n_episodes"]), int(config["seed"]))
+        plan = slice_plan(whole, Shard(int(settings.get("shard_id", 0)), int(settings.get("num_shards", 1))))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{where / 'run.json'} does not describe the plan of a run: {error!r}") from None
+    return plan
+
+
+def _task(entry: Mapping[str, Any], position: int) -> TaskSpec:
+    return TaskSpec(
+        suite=str(entry["suite"]),
+        name=str(entry["task"]),
+        id=int(entry.get("id", position)),
+        instruction=str(entry.get("instruction", "")),
+        max_steps=int(entry.get("max_steps", 0)),
+        control_hz=float(entry.get("control_hz", 0.0)),
+        observations={},
+        action=ActionSpec(0, (), ()),
+        n_init_states=entry.get("n_init_states"),
+        group=str(entry.get("group", "")),
+    )
+
+
+def _read_directory(path: Path) -> StoredRun:
+    described = load_run_json(path)
+    plan = stored_plan(described, path)
+    policy, env = described["config"]["policy"], described["config"]["env"]
+    with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
+        episodes = list(_episodes(ledger, plan))
+    stopping = described.get("stopping") or {}
+    counted = stopping.get("counted")
+    surplus: list[Episode] = []
+    planned = len(plan)
+    if counted is not None:
+        order = {(spec.suite, spec.task, spec.index) for spec in balanced(plan)[:counted]}
+        surplus = [e for e in episodes if (e.suite, e.task, e.index) not in order]
+        episodes = [e for e in episodes if (e.suite, e.task, e.index) in order]
+        planned = counted
+    return StoredRun(
+        path,
+        "robotrials",
+        str(policy.get("path") or policy.get("type")),
+        str(env.get("type")),
+        plan.tasks,
+        tuple(episodes),
+        planned,
+        tuple(surplus),
+        described,
+    )
+
+
+def balanced(plan: Plan) -> list[EpisodeSpec]:
+    """The episodes of ``plan`` round by round: the first of every task, then the second of every task, and so on."""
+    position = {task.key: i for i, task in enumerate(plan.tasks)}
+    return sorted(plan.episodes, key=lambda episode: (episode.index, position[(episode.suite, episode.task)]))
+
+
+def _episodes(ledger: Ledger, plan: Plan) -> Iterator[Episode]:
+    groups = {task.key: task.group for task in plan.tasks}
+    specs = {episode.id: episode for episode in plan}
+    for record in ledger.accepted():
+        spec = specs.get(record.episode)
+        if spec is None:
+            raise ConfigError(
+                f"{ledger.path} holds episode {record.episode}, which run.json does not plan: they belong to two runs"
+            )
+        yield Episode(
+            spec.suite,
+            spec.task,
+            groups[(spec.suite, spec.task)],
+            spec.index,
+            spec.seed,
+            spec.init_state,
+            record.success,
+            record.end.value,
+            record.steps,
+            record.reward_sum,
+            record.reward_max,
+            record.video,
+            record.error,
+            record,
+        )
+
+
+# -- eval_info.json
+
+
+def _read_eval_info(file: Path) -> StoredRun:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be read as JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file} must hold a JSON object, found {type(content).__name__}")
+    tasks: list[TaskSpec] = []
+    episodes: list[Episode] = []
+    planned = 0
+    try:
+        if isinstance(content.get("per_task"), list):
+            for entry in content["per_task"]:
+                task, own, wanted = _listed_task(entry)
+                tasks.append(task)
+                episodes += own
+                planned += wanted
+        elif isinstance(content.get("per_episode"), list):  # lerobot-eval before it knew several tasks
+            tasks.append(_bare_task("all", "all", 0))
+            episodes = [_old_episode(entry) for entry in content["per_episode"]]
+            planned = len(episodes)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{file} has not the shape of an eval_info.json: {error!r}") from None
+    if not tasks:
+        raise ConfigError(f"{file} lists no episodes: it has neither per_task nor per_episode")
+    return StoredRun(file, "eval_info", file.parent.name, "", tuple(tasks), tuple(episodes), planned)
+
+
+def _listed_task(entry: Mapping[str, Any]) -> tuple[TaskSpec, list[Episode], int]:
+    """lerobot-eval's parallel lists of one task, with our additions where they are."""
+    suite, number, metrics = str(entry["task_group"]), int(entry["task_id"]), entry["metrics"]
+    name = str(entry.get("task", number))
+    successes = metrics["successes"]
+    n = len(successes)
+
+    def column(key: str) -> Sequence[Any]:
+        values = metrics.get(key) or []
+        return values if len(values) == n else [None] * n
+
+    # A list of videos names no episodes: lerobot-eval films the first ones, ours may film the failures alone.
+    videos: list[Any] = list(metrics.get("video_paths") or [])
+    if len(videos) != n:
+        videos = [None] * n if "episodes" in metrics else (videos + [None] * n)[:n]
+    episodes = []
+    for i, success in enumerate(successes):
+        index = column("episodes")[i]
+        steps, seed = column("steps")[i], column("seeds")[i]
+        episodes.append(
+            Episode(
+                suite,
+                name,
+                "",
+                i if index is None else int(index),
+                seed,
+                None,
+                None if success is None else bool(success),
+                "success" if success else "failure",
+                steps,
+                column("sum_rewards")[i],
+                column("max_rewards")[i],
+                videos[i],
+            )
+        )
+    errors = metrics.get("errors") or []
+    for error in errors:
+        episodes.append(
+            Episode(
+                suite, name, "", int(error["episode"]), error.get("seed"), None, None, "error", error=error.get("error")
+            )
+        )
+    episodes.sort(key=lambda episode: episode.index)
+    return _bare_task(suite, name, number), episodes, int(metrics.get("n_planned", len(episodes)))
+
+
+def _old_episode(entry: Mapping[str, Any]) -> Episode:
+    success = bool(entry["success"])
+    return Episode(
+        "all",
+        "all",
+        "",
+        int(entry["episode_ix"]),
+        entry.get("seed"),
+        None,
+        success,
+        "success" if success else "failure",
+        None,
+        entry.get("sum_reward"),
+        entry.get("max_reward"),
+    )
+
+
+def _bare_task(suite: str, name: str, number: int) -> TaskSpec:
+    return TaskSpec(suite, name, number, "", 0, 0.0, {}, ActionSpec(0, (), ()))
