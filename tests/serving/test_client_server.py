@@ -136,7 +136,7 @@ def test_error_of_the_policy_reaches_its_worker_with_its_message(address: str) -
 
 
 def test_wrong_token_is_refused(address: str) -> None:
-    with serving(toy.Seer(), address) as where, pytest.raises(RobotrialsError, match="the token is not this run's"):
+    with serving(toy.Seer(), address) as where, pytest.raises(RobotrialsError, match="the token is not the one"):
         ServedPolicy(where, "guess", "w0").spec()
 
 

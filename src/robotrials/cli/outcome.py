@@ -11,6 +11,7 @@ from robotrials.cli import draw
 from robotrials.cli.display import pace
 from robotrials.cli.plan_view import fact_lines, shard_words
 from robotrials.cli.table import Row, Suite, results_table
+from robotrials.policies import registry as policies
 from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.dataset import DatasetMade
 from robotrials.running.evaluate import PreparedRun, RunResult
@@ -26,7 +27,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result)),
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
-        *([("Exact", _INEXACT)] if not prepared.config.eval.exact else []),
+        ("Exact", _exactness(prepared)),
         *_errors(result.failures),
         *_places(result.output_dir),
         *(_dataset(result.dataset) if result.dataset is not None else []),
@@ -66,6 +67,14 @@ def _row(figures: Figures, name: str | None = None) -> Row:
 
 
 _INEXACT = "no (--eval.exact=false): outcomes may depend on how requests were batched"
+
+
+def _exactness(prepared: PreparedRun) -> str:
+    """Why another run may come to other outcomes; empty when it may not."""
+    if not prepared.config.eval.exact:
+        return _INEXACT
+    caveat = policies.caveat(prepared.config.policy)
+    return f"not known: {caveat}" if caveat else ""
 
 
 def _ran(prepared: PreparedRun, result: RunResult) -> str:

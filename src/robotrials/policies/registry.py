@@ -89,6 +89,13 @@ def make_policy(choice: PolicyChoice) -> Policy:
     return cls(**_arguments(cls, choice, type_of(choice)))
 
 
+def told_exactness(choice: PolicyChoice, exact: bool) -> PolicyChoice:
+    """``--eval.exact`` as an option of policies that can trade exactness for speed."""
+    if "exact" in choice.options or "exact" not in inspect.signature(policy_class(choice)).parameters:
+        return choice
+    return replace(choice, options={**choice.options, "exact": exact})
+
+
 def validate(choice: PolicyChoice) -> None:
     """Refuse what can be refused cheaply: unknown types, missing files, and (built-in types) wrong options.
 

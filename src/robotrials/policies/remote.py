@@ -11,7 +11,6 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-
 from robotrials.errors import ConfigError, RobotrialsError, WireError
 from robotrials.plan.config import PolicyChoice
 from robotrials.policies.base import Policy

@@ -114,7 +114,8 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     assert config.seed is not None
     whole = build_plan(benchmark.tasks(), config.eval.n_episodes, config.seed)
     policy = policies.fitted(config.policy, whole.tasks, config.rename_map)
-    identity = run_identity(config, benchmark, installed, whole, policies.revision(config.policy))
+    identified = replace(config, policy=policies.without_places(config.policy))
+    identity = run_identity(identified, benchmark, installed, whole, policies.revision(config.policy))
     plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
     dataset = plan_dataset(config.eval, plan, output_dir, existing)

@@ -6,7 +6,6 @@ It asks the coordinator which policy to load, loads it, and serves it to workers
 from __future__ import annotations
 
 import argparse
-import inspect
 import logging
 import os
 import signal
@@ -14,7 +13,6 @@ import socket as host_info
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +20,10 @@ import zmq
 
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, RobotrialsError
-from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.policies.registry import make_policy, policy_class
+from robotrials.policies.registry import make_policy, told_exactness
 from robotrials.running.messages import WORKER_TALK, Hello, Refused, Serve, Serving
 from robotrials.running.pulse import TOKEN_VARIABLE, Pulse, live_with, start_heart
 from robotrials.serving.server import PolicyServer
@@ -47,7 +44,7 @@ def serve(address: str, name: str, token: str, where: str) -> None:
     pulse = Pulse(phase="load")
     start_heart(context, address, name, token, pulse, message.beat_every)
     try:
-        policy = make_policy(_told_exactness(message.policy, message.exact))
+        policy = make_policy(told_exactness(message.policy, message.exact))
         spec = policy.spec()
         if spec.needs_env:
             raise ConfigError(f"policy {spec.name} looks into the simulator, so it cannot live in a policy server")
@@ -65,13 +62,6 @@ def serve(address: str, name: str, token: str, where: str) -> None:
     send(coordinator, Serving(name, spec, policy.describe()))
     pulse.enter("idle")
     server.serve()
-
-
-def _told_exactness(choice: PolicyChoice, exact: bool) -> PolicyChoice:
-    """``--eval.exact`` as an option of policies that can trade exactness for speed."""
-    if "exact" in choice.options or "exact" not in inspect.signature(policy_class(choice)).parameters:
-        return choice
-    return replace(choice, options={**choice.options, "exact": exact})
 
 
 def _refuse(coordinator: zmq.Socket[bytes], name: str, reason: str, expected: bool) -> None:

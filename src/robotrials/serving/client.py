@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class ServedPolicy(Policy):
         self._memory: SharedBytes | None = None
         self._open: int | None = None
         self.infer_s: float | None = 0.0
+        self.about: Mapping[str, Any] = {}
+        """What the server told of its policy."""
 
     def spec(self) -> PolicySpec:
         if self._spec is None:
@@ -123,10 +126,17 @@ class ServedPolicy(Policy):
                     raise
                 time.sleep(_RETRY_EVERY_S)
         if isinstance(reply, Trouble):
+            stream.close()
             raise RobotrialsError(f"the policy server at {self._address} refused this worker: {reply.reason}")
         if not isinstance(reply, Attached):
             raise WireError(f"the policy server answered {reply.kind} to attach")
-        self._stream, self._spec = stream, reply.policy
+        if self._spec is not None and (self._spec, self.about) != (reply.policy, reply.about):
+            stream.close()
+            raise ContractError(
+                f"the policy server at {self._address} was restarted with another policy: it served "
+                f"{self._spec.name} {dict(self.about)}, now {reply.policy.name} {dict(reply.about)}"
+            )
+        self._stream, self._spec, self.about = stream, reply.policy, reply.about
         return stream
 
     def _tell(self, message: Message) -> None:

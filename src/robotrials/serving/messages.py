@@ -16,8 +16,8 @@ Every Act has a number of its own, and the reply bears it: any other reply is an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
@@ -35,8 +35,11 @@ class Attach(Message):
 
 @dataclass(frozen=True)
 class Attached(Message):
+    """``about`` is what the server tells of its policy, for run.json: its revision among it."""
+
     kind: ClassVar[str] = "attached"
     policy: PolicySpec
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import logging
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 
 _MAX_SESSIONS_A_CLIENT = 1024
 _SPIN_S = 200e-6
+_STRANGER = {"max_header": 64 * 1024, "max_body": 0}
+_STRANGER_S, _CLIENT_S = 2.0, 30.0
+"""How long a peer may stop in the middle of a message, before and after it has shown the token."""
 
 
 @dataclass
@@ -46,8 +50,12 @@ class _Client:
 class PolicyServer:
     """Serves one policy to the workers that connect to ``listener`` and know ``token``."""
 
-    def __init__(self, policy: Policy, listener: socket.socket, token: str) -> None:
+    def __init__(
+        self, policy: Policy, listener: socket.socket, token: str, about: Mapping[str, Any] | None = None
+    ) -> None:
+        """``about`` is told to every client, beside the policy's spec."""
         self._policy = policy
+        self._about = dict(about or {})
         self._spec = policy.spec()
         self._listener = listener
         self._token = token
@@ -74,6 +82,14 @@ class PolicyServer:
             self._drop(client)
         self._selector.close()
 
+    @property
+    def n_clients(self) -> int:
+        return sum(bool(client.name) for client in self._clients.values())
+
+    @property
+    def n_sessions(self) -> int:
+        return sum(len(client.sessions) for client in self._clients.values())
+
     def _read(self, timeout_s: float) -> None:
         """Take in all that has come; wait for it up to ``timeout_s`` if nothing has."""
         events = self._selector.select(0.0 if self._batcher.is_fast else timeout_s)
@@ -92,7 +108,7 @@ class PolicyServer:
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
         connection.setblocking(True)
-        connection.settimeout(30.0)  # a peer that stops in the middle of a message must not stop everybody
+        connection.settimeout(_STRANGER_S)  # a peer that stops in the middle of a message must not stop everybody
         client = _Client(self._next, Stream(connection))
         self._next += 1
         self._clients[client.number] = client
@@ -101,7 +117,8 @@ class PolicyServer:
     def _take(self, client: _Client) -> None:
         """What one client has sent; whatever is wrong with it costs that client its connection, nobody else's."""
         try:
-            self._handle(client, client.stream.receive())
+            # A peer that has not shown the token gets to send one small message, and no time to dawdle over it.
+            self._handle(client, client.stream.receive(**_STRANGER if not client.name else {}))
             while client.stream.has_more:
                 self._handle(client, client.stream.receive())
         except ConnectionLostError:
@@ -132,10 +149,11 @@ class PolicyServer:
 
     def _attach(self, client: _Client, message: Attach) -> None:
         if not hmac.compare_digest(message.token.encode(), self._token.encode()):
-            client.stream.send(encode(Trouble(0, "the token is not this run's", contract=False)))
+            client.stream.send(encode(Trouble(0, "the token is not the one this server wants", contract=False)))
             raise WireError("a wrong token")
         client.name = message.client or f"client {client.number}"
-        client.stream.send(encode(Attached(self._spec)))
+        client.stream.set_timeout(_CLIENT_S)
+        client.stream.send(encode(Attached(self._spec, self._about)))
 
     def _share(self, client: _Client, message: Share) -> None:
         if client.memory is not None:

@@ -16,6 +16,10 @@ MAX_MESSAGE_BYTES = 16 * 2**20
 """Control messages are small; a Job of a thousand tasks is under one MiB."""
 
 
+MAX_ITEMS = 1 << 17
+"""Entries of one list or map: memory for as many as a header claims is taken before they are read, and headers nest."""
+
+
 class Message:
     """Base of all messages: a frozen dataclass whose ``kind`` is what the wire calls it."""
 
@@ -40,8 +44,10 @@ class Vocabulary:
         if len(data) > MAX_MESSAGE_BYTES:
             raise WireError(f"a message of {len(data)} bytes exceeds the limit of {MAX_MESSAGE_BYTES}")
         try:
-            plain = msgpack.unpackb(data, raw=False, strict_map_key=True)
-        except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+            plain = msgpack.unpackb(
+                data, raw=False, strict_map_key=True, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS
+            )
+        except (ValueError, TypeError, RecursionError, MemoryError, msgpack.UnpackException) as error:
             raise WireError(f"not a message: {error}") from None
         if not isinstance(plain, dict):
             raise WireError(f"not a message: a {type(plain).__name__}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import socket
 import struct
@@ -41,6 +42,7 @@ class Stream:
         self.is_local = connection.family == socket.AF_UNIX
         if not self.is_local:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _keep_alive(connection)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -65,7 +67,11 @@ class Stream:
         """Whether the next message has arrived whole, or in part, with the last one."""
         return bool(self._read)
 
-    def receive(self, max_body: int = MAX_BYTES, spin_s: float = 0.0) -> Frame:
+    def set_timeout(self, seconds: float | None) -> None:
+        """How long one call may wait for the peer's bytes before it counts as gone; None: for ever."""
+        self._socket.settimeout(seconds)
+
+    def receive(self, max_body: int = MAX_BYTES, spin_s: float = 0.0, max_header: int = MAX_MESSAGE_BYTES) -> Frame:
         """The next message; for ``spin_s`` seconds it is looked for again and again before the process goes to sleep.
         Waking from sleep takes longer than a whole exchange between two processes that are awake.
 
@@ -78,7 +84,7 @@ class Stream:
                 self._spin(spin_s)
             self._fill(_PREFIX.size)
             header_length, body_length = _PREFIX.unpack_from(self._read)
-            if header_length > MAX_MESSAGE_BYTES or body_length > max_body:
+            if header_length > max_header or body_length > max_body:
                 raise WireError(f"a message of {header_length} + {body_length} bytes exceeds the limits")
             self._fill(_PREFIX.size + header_length)
         except OSError as error:
@@ -186,6 +192,30 @@ def connect(address: str, timeout_s: float) -> Stream:
         raise ConnectionLostError(f"nobody answers at {address}: {error}") from None
     connection.settimeout(None)
     return Stream(connection)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach ``address``.
+
+    Raises:
+        WireError: it is no address.
+    """
+    family, where = _parse(address)
+    if family == socket.AF_UNIX:
+        return True
+    host = where[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Find out within a minute that the other machine is gone, or the network: neither says goodbye."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _parse(address: str) -> tuple[int, str | tuple[str, int]]:
