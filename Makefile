@@ -13,11 +13,12 @@ STAMP := .installed
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(VENV)/$(STAMP) ## .venv with all that demo and tests need, and the GL libraries
+setup: $(VENV)/$(STAMP) ## .venv with all that demo and tests need, the GL libraries, and Chromium for the tests of reports
 
-$(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/make_venv.sh
+$(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/chromium.sh scripts/make_venv.sh
 	scripts/gl_libraries.sh
-	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dataset,analysis,dev' requirements/tested.txt
+	scripts/chromium.sh
+	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dataset,analysis,hub,dev' requirements/tested.txt
 	touch $@
 
 setup-lerobot: $(LEROBOT)/$(STAMP) ## .venvs/lerobot: Python 3.12 with LeRobot and the simulators as it pins them

@@ -1,0 +1,55 @@
+"""Chromium without a window, for tests that look at pages as people do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """The system's Chromium, driven by Playwright.
+
+    Missing, it is a failure where ``make setup`` could install it (CI, root), elsewhere the tests are skipped.
+    """
+    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        message = "no Chromium: scripts/chromium.sh installs it"
+        if os.environ.get("CI") or os.geteuid() == 0:
+            pytest.fail(message)
+        pytest.skip(message)
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    with sync_api.sync_playwright() as playwright:
+        # Chromium refuses to run as root with its sandbox; the pages are our own.
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def opened(browser: Any, file: Path, fragment: str = "", **context: Any) -> Iterator[Any]:
+    """``file`` open in a new window; at the end nothing may have been written to the console, nor any alert shown."""
+    context.setdefault("viewport", {"width": 1200, "height": 900})
+    window = browser.new_context(**context)
+    page = window.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.goto(file.as_uri() + fragment)
+    yield page
+    window.close()
+    assert complaints == []
+
+
+def horizontal_scroll(page: Any) -> int:
+    width: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return width
