@@ -98,6 +98,9 @@ class Benchmark(ABC):
     uses_gl: ClassVar[bool] = False
     installation: ClassVar[Installation] = Installation()
 
+    python: str | None = None
+    """The interpreter that workers run in, None: this one. For benchmarks that must ask it what their tasks look like."""
+
     def __init__(self, config: Any) -> None:
         self.config = config
 

@@ -59,7 +59,9 @@ def make_benchmark(choice: EnvChoice) -> Benchmark:
         ConfigError: an unknown benchmark, or an unknown or unreadable option.
     """
     cls = benchmark_class(choice.type)
-    return cls(build(cls.Config, choice.options, "--env."))
+    benchmark = cls(build(cls.Config, choice.options, "--env."))
+    benchmark.python = choice.python
+    return benchmark
 
 
 def require_installed(cls: type[Benchmark]) -> None:
