@@ -266,3 +266,10 @@ def test_any_other_words_are_refused_or_read_but_never_crash(words: list[str]) -
     except ConfigError:
         return
     assert all(name in KNOWN or name.startswith(("policy.", "env.")) for name in flags)
+
+
+def test_the_method_of_the_intervals_is_one_of_three() -> None:
+    assert parse().stats.interval == "wilson"
+    assert parse("--stats.interval=jeffreys").stats.interval == "jeffreys"
+    with pytest.raises(ConfigError, match=r"--stats.interval must be one of wilson, exact, jeffreys; got 'wald'"):
+        parse("--stats.interval=wald")

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from robotrials.benchmarks import registry as benchmarks
-from robotrials.cli.flags import EVAL, LINE_ONLY, NAMED, TOP, parse_eval
+from robotrials.cli.flags import LINE_ONLY, NAMED, SET, TOP, parse_eval
 from robotrials.cli.help import OVERVIEW, RESUME, WIDTH, eval_page, flag_rows
 from robotrials.cli.main import main
 from robotrials.policies import registry as policies
@@ -20,13 +20,13 @@ def page() -> str:
 
 def test_every_flag_stands_on_the_page_once_as_an_entry(page: str) -> None:
     entries = re.findall(r"^  --([\w.]+)=?", page, re.MULTILINE)
-    expected = [*NAMED, "policy.OPTION", "env.OPTION", *EVAL, *TOP, *LINE_ONLY]
+    expected = [*NAMED, "policy.OPTION", "env.OPTION", *SET, *TOP, *LINE_ONLY]
     assert sorted(entries) == sorted(expected)
 
 
 def test_every_field_says_what_it_is_for_and_its_default() -> None:
     rows = flag_rows()
-    assert set(rows) == {*EVAL, *TOP}
+    assert set(rows) == {*SET, *TOP}
     assert rows["eval.n_episodes"] == ("--eval.n_episodes=N", "episodes of every task [50]")
     assert rows["eval.exact"][1].endswith("[true]")
     assert rows["eval.order"][0] == "--eval.order=longest|shuffled"

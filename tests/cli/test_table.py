@@ -59,3 +59,13 @@ def test_it_fits_every_width_and_errors_are_always_there(width: int) -> None:
     assert ("0 to 100 %" in lines[0]) == (width >= 92)
     assert ("Steps" in lines[0]) == (width >= 80)
     assert ("95 % interval" in lines[0]) == (width >= 64)
+
+
+def test_groups_of_tasks_stand_between_the_suites_and_the_overall_line() -> None:
+    console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), width=80)
+    groups = [Row("camera", 20, 20, 0, rate=1.0, interval=(0.839, 1.0)), Row("light", 12, 20, 2)]
+    lines = [line.plain for line in results_table([Suite([REACH, PRESS], EASY)], OVERALL, console, groups)]
+    assert [line.split()[0] for line in lines if line.strip("─")] == [
+        *("Task", "easy", "reach-v3", "button-press-topdown-wal…", "camera", "light", "Overall"),
+    ]
+    assert [i for i, line in enumerate(lines) if not line.strip("─")] == [1, 5, 8]

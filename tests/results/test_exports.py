@@ -3,17 +3,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robotrials.errors import LedgerError
+from robotrials.plan.plan import build_plan
 from robotrials.results.exports import strict_json, write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory
 from robotrials.results.summary import summarize
-from robotrials.stats.intervals import suite_rate, wilson
+from robotrials.stats.intervals import clopper_pearson, suite_rate, wilson
 from tests.results.tiny_run import errored, fill, finished, plan
 
 CONFIG = {
@@ -199,3 +201,16 @@ def test_an_export_that_cannot_be_written_says_how_to_get_it(run: RunDirectory) 
 def test_strict_json_leaves_finite_numbers_exact() -> None:
     content = {"a": 0.1 + 0.2, "b": (1, True, None), "c": float("inf")}
     assert json.loads(strict_json(content)) == {"a": 0.1 + 0.2, "b": [1, True, None], "c": None}
+
+
+def test_groups_of_tasks_and_the_method_of_the_intervals_are_named(run: RunDirectory) -> None:
+    tasks = [replace(task, group="camera") for task in plan().tasks]
+    grouped = build_plan(tasks, 4, 1000)
+    with Ledger.create(run.ledger_path, {}) as ledger:
+        fill(ledger)
+        write_exports(run, grouped, ledger, summarize(ledger, grouped, "exact"), {"config": CONFIG}, eval_s=1.0)
+    for name in ("eval_info.json", "metrics.json"):
+        content = load(run, name)
+        assert content["interval"].startswith("95 %: Clopper-Pearson for a task")
+        assert content["per_label"]["camera"]["pc_success"] == 62.5
+    assert load(run, "eval_info.json")["per_task"][0]["metrics"]["pc_success_ci95"] == percent(clopper_pearson(3, 4))

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from robotrials.errors import LedgerError
+from robotrials.plan.plan import build_plan
 from robotrials.results.ledger import Ledger
 from robotrials.results.summary import summarize
-from robotrials.stats.intervals import suite_rate, wilson
+from robotrials.stats.intervals import METHODS, suite_rate, wilson
 from tests.results.tiny_run import errored, fill, finished, plan
 
 
@@ -89,3 +91,33 @@ def test_a_ledger_of_another_plan_is_refused(ledger: Ledger) -> None:
     ledger.record([(finished(12, True, 1, 1.0, 1.0), True)])
     with pytest.raises(LedgerError, match="episode 12, which is none of the 12 episodes of the plan"):
         summarize(ledger, plan())
+
+
+def test_tasks_that_carry_a_group_are_also_summed_by_it(ledger: Ledger) -> None:
+    fill(ledger)
+    tasks = [replace(task, group="camera" if task.name != "reach" else "light") for task in plan().tasks]
+    camera, light = summarize(ledger, build_plan(tasks, 4, 1000)).groups
+    assert (camera.name, camera.n_planned, camera.n_finished, camera.n_success, camera.n_errors) == (
+        "camera",
+        8,
+        4,
+        3,
+        2,
+    )
+    assert (camera.rate, light.rate) == (0.75, 0.5)
+    assert summarize(ledger, plan()).groups == ()
+
+
+@pytest.mark.parametrize("method", ["exact", "jeffreys"])
+def test_intervals_are_of_the_method_asked_for(ledger: Ledger, method: str) -> None:
+    fill(ledger)
+    summary = summarize(ledger, plan(), method)
+    assert summary.suites[0].tasks[0].interval == METHODS[method](3, 4, 0.95)
+    assert summary.overall.interval == suite_rate([(3, 4), (1, 2)], method=method)[1:]
+
+
+def test_of_a_run_that_stopped_early_only_the_counted_episodes_are_planned(ledger: Ledger) -> None:
+    fill(ledger)
+    push, reach = summarize(ledger, plan(), counted={0, 1, 4}).suites[0].tasks
+    assert (push.n_planned, push.n_finished, push.n_success, push.n_missing) == (2, 2, 2, 0)
+    assert (reach.n_planned, reach.n_finished, reach.n_errors) == (1, 1, 0)

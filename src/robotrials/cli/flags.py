@@ -16,17 +16,21 @@ from typing import Any
 from robotrials.cli import lerobot_flags
 from robotrials.cli.config_file import SECTIONS, read_config_file
 from robotrials.errors import ConfigError
-from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
+from robotrials.plan.config import SETTINGS, EnvChoice, PolicyChoice, RunConfig
 from robotrials.plan.options import build, coerce, nearest
 
 TOP = {name: hint for name, hint in typing.get_type_hints(RunConfig).items() if name not in SECTIONS}
-EVAL = {f"eval.{name}": hint for name, hint in typing.get_type_hints(EvalSettings).items()}
+SET = {
+    f"{section}.{name}": hint
+    for section, settings in SETTINGS.items()
+    for name, hint in typing.get_type_hints(settings).items()
+}
 NAMED = ("policy.type", "policy.path", "policy.python", "env.type", "env.task", "env.python")
 LINE_ONLY = {"config_path": Path, "dry_run": bool}
 """Flags of the command line that a configuration file cannot hold."""
 
-KNOWN = (*NAMED, *EVAL, *TOP, *LINE_ONLY, *lerobot_flags.NAMES)
-BOOLEAN = {name for name, hint in {**TOP, **EVAL, **LINE_ONLY}.items() if hint is bool} | lerobot_flags.BOOLEAN
+KNOWN = (*NAMED, *SET, *TOP, *LINE_ONLY, *lerobot_flags.NAMES)
+BOOLEAN = {name for name, hint in {**TOP, **SET, **LINE_ONLY}.items() if hint is bool} | lerobot_flags.BOOLEAN
 TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
 _NUMBER = re.compile(r"-(\d|\.\d|inf)")
 
@@ -157,7 +161,7 @@ def _config(values: Mapping[str, Any], prefix: str) -> RunConfig:
             options=policy,
         ),
         env=EnvChoice(type=coerce(env.pop("type", ""), str, f"{prefix}env.type"), options=env),
-        eval=build(EvalSettings, sections["eval"], f"{prefix}eval."),
+        **{name: build(settings, sections[name], f"{prefix}{name}.") for name, settings in SETTINGS.items()},
         **top,
     )
 

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from robotrials.plan.config import EvalSettings, RunConfig
+from robotrials.plan.config import SETTINGS, RunConfig
 
 WIDTH = 80
 _COLUMN = 25
@@ -22,6 +22,7 @@ Verbs
   eval      evaluate a policy on a benchmark: robotrials eval --help
   resume    go on with a run that stopped: robotrials resume DIR
   bench     install, list and remove benchmarks: robotrials bench --help
+  check-env does a benchmark keep its promises: robotrials check-env NAME
   compare   which run is better, and how sure: robotrials compare --help
   merge     make one run out of shards: robotrials merge --help
   serve     put a policy behind an address: robotrials serve --help
@@ -44,13 +45,15 @@ Exit status
 """
 
 RESUME = f"""\
-usage: robotrials resume DIR [--dry_run]
+usage: robotrials resume DIR [--dry_run] [--stats.interval=NAME]
 
 Go on with the run in DIR, as it was configured there. Finished episodes are
 kept; episodes that ended in an error are tried again. On a finished run this
 only prints its table.
 
   --dry_run   print the plan and what is left of it; start nothing
+  --stats.interval=wilson|exact|jeffreys
+              method of the intervals from now on
 
 {EXIT_STATUS}"""
 
@@ -139,7 +142,10 @@ def eval_page(env_type: str = "") -> str:
 
 def flag_rows() -> dict[str, tuple[str, str]]:
     """For every flag that is a dataclass field, by dotted name: how it is written, and its help with the default."""
-    return _rows(EvalSettings, "eval.") | _rows(RunConfig, "")
+    rows: dict[str, tuple[str, str]] = {}
+    for section, settings in SETTINGS.items():
+        rows |= _rows(settings, f"{section}.")
+    return rows | _rows(RunConfig, "")
 
 
 def _rows(cls: Any, prefix: str) -> dict[str, tuple[str, str]]:

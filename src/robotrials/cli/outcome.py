@@ -34,7 +34,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
     ]
     return [
         Text(),
-        *results_table(suites, overall, console),
+        *results_table(suites, overall, console, [_row(group) for group in result.summary.groups]),
         Text(),
         *fact_lines((name, value) for name, value in facts if value),
     ]

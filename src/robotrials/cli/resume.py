@@ -7,6 +7,8 @@ from pathlib import Path
 
 from robotrials.cli import output
 from robotrials.errors import ConfigError
+from robotrials.plan.config import StatsSettings
+from robotrials.plan.options import build
 
 
 def run(argv: Sequence[str]) -> int:
@@ -16,19 +18,25 @@ def run(argv: Sequence[str]) -> int:
 
         output.text(RESUME)
         return 0
-    directory, dry_run = parse_resume(argv)
+    directory, dry_run, stats = parse_resume(argv)
     from robotrials.cli.runner import carry_out
     from robotrials.running.evaluate import prepare_resume
 
-    return carry_out(prepare_resume(directory), dry_run=dry_run)
+    return carry_out(prepare_resume(directory, stats), dry_run=dry_run)
 
 
-def parse_resume(argv: Sequence[str]) -> tuple[Path, bool]:
-    """The directory, and whether ``--dry_run`` was given.
+def parse_resume(argv: Sequence[str]) -> tuple[Path, bool, StatsSettings | None]:
+    """The directory, whether ``--dry_run`` was given, and ``--stats.*``, which changes no outcome.
 
     Raises:
         ConfigError: no directory, more than one, or a flag: a run goes on as it was configured.
     """
+    stats = None
+    chosen = [word for word in argv if word.startswith("--stats.")]
+    if chosen:
+        given = (word[len("--stats.") :].partition("=") for word in chosen)
+        stats = build(StatsSettings, {name: value for name, _, value in given}, "--stats.")
+        argv = [word for word in argv if word not in chosen]
     flags = {word.replace("-", "_") for word in argv if word.startswith("-")}
     if unknown := flags - {"__dry_run"}:
         flag = next(word for word in argv if word.replace("-", "_") in unknown)
@@ -39,4 +47,4 @@ def parse_resume(argv: Sequence[str]) -> tuple[Path, bool]:
     directories = [word for word in argv if not word.startswith("-")]
     if len(directories) != 1:
         raise ConfigError(f"resume takes one run directory: robotrials resume DIR; got {len(directories)}")
-    return Path(directories[0]).expanduser(), bool(flags)
+    return Path(directories[0]).expanduser(), bool(flags), stats

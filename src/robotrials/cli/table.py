@@ -41,29 +41,38 @@ class Suite:
     total: Row | None = None
 
 
-def results_table(suites: Sequence[Suite], overall: Row, console: Console) -> list[Text]:
-    """Suites with their tasks under them, and the overall line; as many columns as the console has room for."""
+def results_table(suites: Sequence[Suite], overall: Row, console: Console, groups: Sequence[Row] = ()) -> list[Text]:
+    """Suites with their tasks under them, the tasks' own groups, and the overall line; as many columns as the console
+    has room for."""
     marks = draw.glyphs(console)
     columns = ["Task", "Success", "Rate", INTERVAL, PLOT, "Errors", "Not run", "Steps"]
     if not overall.missing:
         columns.remove("Not run")
-    grid = _grid(suites, overall, columns, console.width, marks)
+    grid = _grid(suites, groups, overall, columns, console.width, marks)
     for optional in OPTIONAL:
         if _least_width(grid) <= console.width:
             break
         columns.remove(optional)
-        grid = _grid(suites, overall, columns, console.width, marks)
+        grid = _grid(suites, groups, overall, columns, console.width, marks)
     justify = "".join("l" if title in ("Task", PLOT) else "r" for title in columns)
     lines = draw.lay_out(grid, justify, console.width, marks)
     rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
+    has_overall = _has_overall(suites, groups)
+    if groups:
+        lines.insert(len(lines) - len(groups) - has_overall, rule)
     lines.insert(1, rule)
-    if _has_overall(suites):
+    if has_overall:
         lines.insert(-1, rule)
     return lines
 
 
 def _grid(
-    suites: Sequence[Suite], overall: Row, columns: Sequence[str], width: int, marks: draw.Glyphs
+    suites: Sequence[Suite],
+    groups: Sequence[Row],
+    overall: Row,
+    columns: Sequence[str],
+    width: int,
+    marks: draw.Glyphs,
 ) -> list[list[Text]]:
     plot_width = min(31, max(11, width - 86))
 
@@ -76,14 +85,15 @@ def _grid(
             grid.append(cells(suite.total, suite.total.name, "bold"))
         indent = "  " if suite.total is not None else ""
         grid += [cells(row, indent + row.name) for row in suite.tasks]
-    if _has_overall(suites):
+    grid += [cells(row, row.name) for row in groups]
+    if _has_overall(suites, groups):
         grid.append(cells(overall, overall.name, "bold"))
     return grid
 
 
-def _has_overall(suites: Sequence[Suite]) -> bool:
-    """Whether an overall line says more than the only suite's own."""
-    return len(suites) > 1
+def _has_overall(suites: Sequence[Suite], groups: Sequence[Row]) -> bool:
+    """Whether an overall line says more than the only suite's own, or has to close the groups."""
+    return len(suites) > 1 or len(groups) > 0
 
 
 def _least_width(grid: Sequence[Sequence[Text]]) -> int:

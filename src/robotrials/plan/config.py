@@ -60,6 +60,19 @@ class EvalSettings:
 
 
 @dataclass(frozen=True)
+class StatsSettings:
+    """How to say how sure a rate is: ``--stats.*``. It changes no outcome, so it may change when a run is resumed."""
+
+    interval: str = option(
+        "wilson", "method of the 95 % intervals of success rates", choices=("wilson", "exact", "jeffreys")
+    )
+
+
+SETTINGS: dict[str, type] = {"eval": EvalSettings, "stats": StatsSettings}
+"""Sections of the configuration whose options are known here, by name."""
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything ``robotrials eval`` was told."""
 
@@ -71,3 +84,4 @@ class RunConfig:
     job_name: str | None = option(None, "name of the run; default <env>_<policy>")
     rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")
     allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")
+    stats: StatsSettings = field(default_factory=StatsSettings)

@@ -25,8 +25,13 @@ from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import RunDirectory
 from robotrials.results.summary import Figures, RunSummary
+from robotrials.stats.intervals import NAMES
 
-INTERVAL = "95 %: Wilson for a task; over several, Wilson at the effective number of episodes, tasks weighing the same"
+
+def interval_words(method: str) -> str:
+    """What the intervals of a file are, in words."""
+    name = NAMES[method]
+    return f"95 %: {name} for a task; over several, {name} at the effective number of episodes, tasks weighing the same"
 
 
 def write_exports(
@@ -81,6 +86,8 @@ def eval_info(plan: Plan, ledger: Ledger, summary: RunSummary, eval_s: float) ->
             "eval_ep_s": eval_s / max(1, n_results),
             **_paths(list(metrics_of.values())),
         },
+        "interval": interval_words(summary.method),
+        **_labels(summary),
     }
 
 
@@ -96,10 +103,16 @@ def metrics(plan: Plan, summary: RunSummary, config: Mapping[str, Any], eval_s: 
         "eval_s": eval_s,
         "complete": summary.complete,
         **_shard(config),
-        "interval": INTERVAL,
+        "interval": interval_words(summary.method),
+        **_labels(summary),
         "task_descriptions": {task.name: task.instruction for task in plan.tasks},
         "per_task": {f"{suite.name}/{task.name}": _aggregate(task) for suite in summary.suites for task in suite.tasks},
     }
+
+
+def _labels(summary: RunSummary) -> dict[str, Any]:
+    """Figures by the tasks' own groups; lerobot-eval calls suites groups, hence the other name."""
+    return {"per_label": {figures.name: _aggregate(figures) for figures in summary.groups}} if summary.groups else {}
 
 
 def _shard(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord, Timings
-from robotrials.stats.intervals import suite_rate, wilson
+from robotrials.stats.intervals import METHODS, suite_rate
 
 PARTS = tuple(part.name for part in fields(Timings) if part.name != "total")
 """Where an episode's time goes: reset, simulate, render, infer, wait."""
@@ -21,8 +21,8 @@ class Figures:
 
     The denominator of every mean is ``n_finished``: successes and failures, not errors, which are counted apart. Means
     of a suite and of the run are means over its tasks, each weighing the same; tasks without a finished episode are
-    left out. ``rate`` and ``interval`` (95 %: Wilson for a task, ``suite_rate`` for more) lie in [0, 1]. All means are
-    None while nothing has finished. ``seconds`` sums the wall time of all results, errors too, by ``PARTS``.
+    left out. ``rate`` and ``interval`` (95 %: the run's method for a task, ``suite_rate`` for more) lie in [0, 1]. All
+    means are None while nothing has finished. ``seconds`` sums the wall time of all results, errors too, by ``PARTS``.
     """
 
     name: str
@@ -52,10 +52,13 @@ class SuiteFigures(Figures):
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The whole run: ``overall`` over all tasks, and its suites in the order of the plan."""
+    """The whole run: ``overall`` over all tasks, its suites in the order of the plan, and the tasks' own groups
+    (``TaskSpec.group``, such as LIBERO-plus's perturbations) where they have any. ``method`` made the intervals."""
 
     overall: Figures
     suites: tuple[SuiteFigures, ...]
+    groups: tuple[Figures, ...] = ()
+    method: str = "wilson"
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -92,7 +95,7 @@ class _Sums:
         self.reward_sum += record.reward_sum or 0.0
         self.reward_max += record.reward_max or 0.0
 
-    def figures(self, name: str) -> Figures:
+    def figures(self, name: str, method: str) -> Figures:
         n = self.finished
         return Figures(
             name=name,
@@ -101,7 +104,7 @@ class _Sums:
             n_success=self.successes,
             n_errors=self.errors,
             rate=self.successes / n if n else None,
-            interval=wilson(self.successes, n) if n else None,
+            interval=METHODS[method](self.successes, n, 0.95) if n else None,
             avg_sum_reward=self.reward_sum / n if n else None,
             avg_max_reward=self.reward_max / n if n else None,
             mean_steps=self.steps / n if n else None,
@@ -109,37 +112,48 @@ class _Sums:
         )
 
 
-def summarize(ledger: Ledger, plan: Plan) -> RunSummary:
+def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Container[int] | None = None) -> RunSummary:
     """The figures of ``plan`` from the results in ``ledger``; memory grows with the tasks, not with the episodes.
+
+    ``method`` names the intervals' (``--stats.interval``). ``counted`` holds the episodes that count, of a run that
+    stopped early: the others are neither planned nor finished. None: all.
 
     Raises:
         LedgerError: the ledger holds episodes that the plan does not have.
     """
     sums = {task.key: _Sums() for task in plan.tasks}
     for episode in plan:
-        sums[(episode.suite, episode.task)].planned += 1
+        if counted is None or episode.id in counted:
+            sums[(episode.suite, episode.task)].planned += 1
     for record in ledger.accepted():
         if record.episode not in plan:
             raise LedgerError(
                 f"{ledger.path} holds episode {record.episode}, which is none of the {len(plan)} episodes of the plan: "
                 "it is the ledger of another run"
             )
-        episode = plan.episode(record.episode)
-        sums[(episode.suite, episode.task)].add(record)
+        if counted is None or record.episode in counted:
+            episode = plan.episode(record.episode)
+            sums[(episode.suite, episode.task)].add(record)
     by_suite: dict[str, list[Figures]] = {}
+    by_group: dict[str, list[Figures]] = {}
     for task in plan.tasks:
-        by_suite.setdefault(task.suite, []).append(sums[task.key].figures(task.name))
+        figures = sums[task.key].figures(task.name, method)
+        by_suite.setdefault(task.suite, []).append(figures)
+        if task.group:
+            by_group.setdefault(task.group, []).append(figures)
     suites = tuple(
-        SuiteFigures(**vars(_over_tasks(suite, tasks)), tasks=tuple(tasks)) for suite, tasks in by_suite.items()
+        SuiteFigures(**vars(_over_tasks(suite, tasks, method)), tasks=tuple(tasks)) for suite, tasks in by_suite.items()
     )
-    return RunSummary(_over_tasks("overall", [task for tasks in by_suite.values() for task in tasks]), suites)
+    everything = [task for tasks in by_suite.values() for task in tasks]
+    groups = tuple(_over_tasks(group, tasks, method) for group, tasks in by_group.items())
+    return RunSummary(_over_tasks("overall", everything, method), suites, groups, method)
 
 
-def _over_tasks(name: str, tasks: Sequence[Figures]) -> Figures:
+def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:
     rate: float | None = None
     interval: tuple[float, float] | None = None
     if any(task.n_finished for task in tasks):
-        rate, *bounds = suite_rate([(task.n_success, task.n_finished) for task in tasks])
+        rate, *bounds = suite_rate([(task.n_success, task.n_finished) for task in tasks], method=method)
         interval = (bounds[0], bounds[1])
     return Figures(
         name=name,

@@ -15,7 +15,7 @@ from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import Installed
 from robotrials.errors import ConfigError
 from robotrials.plan import import_path
-from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
+from robotrials.plan.config import SETTINGS, EnvChoice, PolicyChoice, RunConfig
 from robotrials.plan.options import build
 from robotrials.plan.plan import Plan
 from robotrials.plan.shards import Shard
@@ -93,7 +93,7 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
     return {
         "policy": _jsonable(dataclasses.asdict(config.policy)),
         "env": _jsonable(dataclasses.asdict(config.env)),
-        "eval": _jsonable(dataclasses.asdict(config.eval)),
+        **{name: _jsonable(dataclasses.asdict(getattr(config, name))) for name in SETTINGS},
         "seed": config.seed,
         "output_dir": str(config.output_dir),
         "job_name": config.job_name,
@@ -112,7 +112,8 @@ def config_from_json(data: Mapping[str, Any], where: Path) -> RunConfig:
         return RunConfig(
             policy=PolicyChoice(**data["policy"]),
             env=EnvChoice(**data["env"]),
-            eval=build(EvalSettings, data["eval"], "run.json: eval."),
+            # A section that a run of an earlier version lacks has its defaults.
+            **{name: build(kind, data.get(name, {}), f"run.json: {name}.") for name, kind in SETTINGS.items()},
             seed=data["seed"],
             output_dir=where,
             job_name=data["job_name"],

@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from robotrials.benchmarks.installed import look_up, placed
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError, IdentityError, LedgerError
 from robotrials.plan import import_path
-from robotrials.plan.config import PolicyChoice, RunConfig
+from robotrials.plan.config import PolicyChoice, RunConfig, StatsSettings
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.shards import Shard, slice_plan
 from robotrials.policies import registry as policies
@@ -127,14 +127,15 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     )
 
 
-def prepare_resume(directory: Path) -> PreparedRun:
-    """Prepare what ``run.json`` in ``directory`` describes.
+def prepare_resume(directory: Path, stats: StatsSettings | None = None) -> PreparedRun:
+    """Prepare what ``run.json`` in ``directory`` describes; ``stats`` in the place of what it says there.
 
     Raises:
         ConfigError: there is no run; and what ``prepare`` raises.
     """
     directory = usable_directory(directory)
-    return prepare(config_from_json(described_run(directory)["config"], directory), as_recorded=True)
+    config = config_from_json(described_run(directory)["config"], directory)
+    return prepare(replace(config, stats=stats) if stats is not None else config, as_recorded=True)
 
 
 def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
@@ -159,6 +160,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
         described = described or describe_run(
             prepared.config, prepared.identity, identity_hash(prepared.identity), plan
         )
+        described["config"]["stats"] = asdict(prepared.config.stats)
         if prepared.dataset is not None:
             claim(prepared.dataset, described, directory.path)
             directory.write_run_json(described)
@@ -166,7 +168,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             interrupted = False
             if not prepared.is_finished:
                 interrupted = _run_missing(prepared, directory, described, ledger, observer)
-            summary = summarize(ledger, plan)
+            summary = summarize(ledger, plan, prepared.config.stats.interval)
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])
             write_exports(directory, plan, ledger, summary, described, wall)
             failures = _failure_messages(ledger)
