@@ -99,7 +99,7 @@ class Benchmark(ABC):
     installation: ClassVar[Installation] = Installation()
 
     python: str | None = None
-    """The interpreter that workers run in, None: this one. For benchmarks that must ask it what their tasks look like."""
+    """The interpreter that workers run in, None: this one. For benchmarks that must ask it what their tasks are."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
