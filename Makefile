@@ -6,9 +6,10 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 LEROBOT := .venvs/lerobot
+PROTOCOLS := .venvs/protocols
 STAMP := .installed
 
-.PHONY: help setup setup-lerobot demo lint test test-core test-lerobot bench clean
+.PHONY: help setup setup-lerobot setup-protocols demo lint test test-core test-lerobot test-protocols fuzz bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -18,7 +19,7 @@ setup: $(VENV)/$(STAMP) ## .venv with all that demo and tests need, the GL libra
 $(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/chromium.sh scripts/make_venv.sh
 	scripts/gl_libraries.sh
 	scripts/chromium.sh
-	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dataset,analysis,hub,dev' requirements/tested.txt
+	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,onnx,dataset,remote,analysis,hub,dev' requirements/tested.txt
 	touch $@
 
 setup-lerobot: $(LEROBOT)/$(STAMP) ## .venvs/lerobot: Python 3.12 with LeRobot and the simulators as it pins them
@@ -26,6 +27,12 @@ setup-lerobot: $(LEROBOT)/$(STAMP) ## .venvs/lerobot: Python 3.12 with LeRobot a
 $(LEROBOT)/$(STAMP): pyproject.toml requirements/lerobot.txt scripts/gl_libraries.sh scripts/make_venv.sh
 	scripts/gl_libraries.sh
 	scripts/make_venv.sh $(LEROBOT) "$$(scripts/find_python.sh python3.12)" 'dev' requirements/lerobot.txt
+	touch $@
+
+setup-protocols: $(PROTOCOLS)/$(STAMP) ## .venvs/protocols: the real packages of openpi and vla-eval, which pin an older NumPy
+
+$(PROTOCOLS)/$(STAMP): pyproject.toml requirements/protocols.txt scripts/make_venv.sh
+	scripts/make_venv.sh $(PROTOCOLS) "$$(scripts/find_python.sh $(PYTHON))" 'remote,dev' requirements/protocols.txt
 	touch $@
 
 demo: setup ## a learned policy beside the scripted expert on Meta-World: a table, a run directory, videos
@@ -42,7 +49,13 @@ test-core: setup
 test-lerobot: setup-lerobot
 	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/examples/test_act_from_experts.py
 
-test: lint test-core test-lerobot ## everything CI runs: ruff, mypy, the tests on both interpreters
+test-protocols: setup-protocols
+	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/test_openpi.py tests/policies/test_vla_eval.py tests/serving/test_openpi_server.py
+
+fuzz: setup ## a million inputs for every decoder
+	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q tests/wire/test_fuzz.py
+
+test: lint test-core test-lerobot test-protocols ## everything CI runs: ruff, mypy, the tests on both interpreters
 
 bench: setup ## the figures of docs/benchmarks.md
 	$(VENV)/bin/python bench/engine.py

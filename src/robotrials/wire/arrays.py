@@ -21,6 +21,7 @@ MAX_ARRAYS = 256
 MAX_DIMENSIONS = 8
 _KINDS = "biuf"
 _ALIGNMENT = 64
+_LONGEST_DTYPE = 16
 
 AnyArray = npt.NDArray[np.generic]
 
@@ -77,7 +78,9 @@ class Layout:
             raise WireError(f"{len(self.arrays)} arrays; the limit is {MAX_ARRAYS}")
         for header in self.arrays:
             dtype = _dtype(header)
-            if len(header.shape) > MAX_DIMENSIONS or any(side < 0 for side in header.shape):
+            # Beside a side of 0 the others can be of any size, and NumPy would refuse them in ways of its own.
+            sides = [max(side, 1) for side in header.shape]
+            if len(sides) > MAX_DIMENSIONS or min(header.shape, default=0) < 0 or prod(sides) > MAX_BYTES:
                 raise WireError(f"array {header.name!r} has shape {header.shape}")
             size = prod(header.shape) * dtype.itemsize
             if header.offset < 0 or header.offset + size > self.n_bytes:
@@ -105,6 +108,8 @@ class Layout:
 
 def _dtype(header: ArrayHeader) -> np.dtype[np.generic]:
     try:
+        if len(header.dtype) > _LONGEST_DTYPE:
+            raise TypeError
         dtype: np.dtype[np.generic] = np.dtype(header.dtype)
     except (TypeError, ValueError, SyntaxError, OverflowError):
         raise WireError(f"array {header.name!r} has no dtype {header.dtype[:40]!r}") from None

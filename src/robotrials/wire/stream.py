@@ -163,6 +163,7 @@ def listen(address: str) -> socket.socket:
     server = socket.socket(family, socket.SOCK_STREAM)
     if family != socket.AF_UNIX:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _keep_alive(server)  # which accepted connections inherit
     server.bind(where)
     server.listen(1024)
     return server

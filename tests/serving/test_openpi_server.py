@@ -1,0 +1,162 @@
+"""Our policies for openpi's clients: its real client, our own, and clients that are neither."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("websockets")
+
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from robotrials.errors import ConfigError
+from robotrials.plan.config import PolicyChoice
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.policies.openpi import OpenpiPolicy
+from robotrials.serving.standalone import Standalone
+from robotrials.wire.plain_arrays import decode_plain, encode_openpi
+from tests import toy
+
+TOKEN = "0123456789abcdef0123"
+SEEN = {
+    "observation/image": np.zeros((32, 32, 3), np.uint8),
+    "observation/state": np.array([0.0, 4.0]),
+    "prompt": "go",
+}
+CHUNK = np.full((5, 1), 1.0)  # the goal is 4 away: full speed
+
+
+@contextmanager
+def serving(choice: PolicyChoice | None = None, **more: Any) -> Iterator[str]:
+    choice = choice or PolicyChoice("tests.toy:Seer", None, {"noise": "0"})
+    server = Standalone(choice, "ws://127.0.0.1:0", "openpi", **more)
+    stop = threading.Event()
+    thread = threading.Thread(target=server.serve, args=(lambda: not stop.is_set(),))
+    thread.start()
+    try:
+        yield server.address
+    finally:
+        stop.set()
+        thread.join()
+        server.close()
+
+
+def test_real_openpi_client_gets_the_policys_chunk() -> None:
+    client = pytest.importorskip("openpi_client.websocket_client_policy")
+    with serving() as url:
+        policy = client.WebsocketClientPolicy(url)
+        assert policy.get_server_metadata()["n_action_steps"] == 5
+        for _ in range(3):
+            answer = policy.infer(dict(SEEN))
+            np.testing.assert_array_equal(answer["actions"], CHUNK)
+            assert answer["server_timing"]["infer_ms"] >= 0
+        with pytest.raises(RuntimeError, match="lacks observation/state"):
+            policy.infer({"observation/image": SEEN["observation/image"]})
+        np.testing.assert_array_equal(policy.infer(dict(SEEN))["actions"], CHUNK)
+
+
+def test_real_openpi_client_shows_its_api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = pytest.importorskip("openpi_client.websocket_client_policy")
+    monkeypatch.setenv("ROBOTRIALS_POLICY_TOKEN", TOKEN)
+    with serving() as url:
+        for key in (None, TOKEN[:-1]):
+            with pytest.raises(InvalidStatus, match="401"):
+                client.WebsocketClientPolicy(url, api_key=key)
+        answer = client.WebsocketClientPolicy(url, api_key=TOKEN).infer(dict(SEEN))
+        np.testing.assert_array_equal(answer["actions"], CHUNK)
+
+
+def test_our_own_client_numbers_its_requests() -> None:
+    task = toy.Toy(toy.ToyConfig(task="a")).tasks()[0]
+    seen = {"observation.image": SEEN["observation/image"], "observation.state": np.array([0.0, 4.0], np.float32)}
+    with serving() as url:
+        keys = {"observation/image": "observation.image", "observation/state": "observation.state"}
+        policy = OpenpiPolicy(url, keys)
+        assert policy.greeting["robotrials/request"] is True
+        session = policy.new_session(EpisodeSpec(0, "toys", "a", 0, 1, None, 60), task)
+        for _ in range(3):
+            np.testing.assert_array_equal(policy.act([session], [seen]), CHUNK[None])
+        policy.close()
+
+
+def test_many_clients_share_forward_passes_and_each_gets_its_own() -> None:
+    results: dict[int, float] = {}
+
+    def play(number: int, url: str) -> None:
+        with connect(url, compression=None) as line:
+            line.recv()
+            for _ in range(10):
+                state = np.array([0.0, 0.25 * number])
+                line.send(encode_openpi({**SEEN, "observation/state": state}))
+                message = line.recv()
+                assert isinstance(message, bytes)
+                results[number] = float(decode_plain(message)["actions"][0, 0])
+
+    with serving() as url:
+        threads = [threading.Thread(target=play, args=(number, url)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results == {number: pytest.approx(0.1 * number) for number in range(6)}
+
+
+def test_page_in_a_browser_is_kept_out() -> None:
+    with serving() as url, pytest.raises(InvalidStatus, match="403"):
+        connect(url, origin="http://evil.example")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (b"\xc1garbage", "not a message"),
+        ("text", "binary message"),
+        (encode_openpi({**SEEN, "observation/state": np.zeros(3)}), r"must be float32\[2\]"),
+        (encode_openpi({**SEEN, "observation/state": "left"}), "must be an array"),
+        (encode_openpi({**SEEN, "observation/image": np.zeros((32, 32, 3))}), r"must be uint8\[32, 32, 3\]"),
+        (encode_openpi({**SEEN, "observation/state": {b"__ndarray__": True, b"dtype": b"|O"}}), "numbers and booleans"),
+    ],
+    ids=["garbage", "text", "shape", "type", "float-image", "objects"],
+)
+def test_bad_observation_is_answered_with_words_and_costs_nobody_else(message: bytes | str, words: str) -> None:
+    import re
+
+    with serving() as url, connect(url, compression=None) as line:
+        line.recv()
+        line.send(message)
+        answer = line.recv()
+        assert isinstance(answer, str)
+        assert re.search(words, answer)
+        assert "Traceback" not in answer
+        line.send(encode_openpi(SEEN))
+        good = line.recv()
+        assert isinstance(good, bytes)
+        np.testing.assert_array_equal(decode_plain(good)["actions"], CHUNK)
+
+
+def test_names_of_the_client_can_be_told() -> None:
+    keys = {"images": {"top": "observation.image"}, "state": "observation.state"}
+    with serving(keys=keys) as url, connect(url, compression=None) as line:
+        line.recv()
+        line.send(encode_openpi({"images": {"top": SEEN["observation/image"]}, "state": SEEN["observation/state"]}))
+        good = line.recv()
+        assert isinstance(good, bytes)
+        np.testing.assert_array_equal(decode_plain(good)["actions"], CHUNK)
+
+
+def test_names_of_keys_that_the_policy_does_not_read_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"do not agree on observation\.sonar"):
+        Standalone(PolicyChoice("tests.toy:Seer"), "ws://127.0.0.1:0", "openpi", keys={"x": "observation.sonar"}).serve(
+            lambda: False
+        )
+
+
+def test_policy_that_looks_back_is_refused() -> None:
+    with pytest.raises(ConfigError, match="2 observations in a row"):
+        Standalone(PolicyChoice("tests.toy:Seer", None, {"history": "2"}), "ws://127.0.0.1:0", "openpi")
