@@ -68,11 +68,9 @@ def _list(argv: Sequence[str]) -> int:
     for entry in entries:
         versions = [f"Python {entry.python_version}"] if entry.python_version else []
         versions += [f"{package} {version}" for package, version in list(entry.packages.items())[:2]]
-        rows.append([entry.name, entry.state, ", ".join(versions), location(entry), entry.note])
-    print_table(("Benchmark", "State", "Versions", "Where", "Note"), rows, elastic=4)
-    for entry in entries:
-        if entry.state == "problem":
-            output.line(f"{entry.name}: {entry.note}")
+        rows.append([entry.name, entry.state, ", ".join(versions), location(entry)])
+    print_table(("Benchmark", "State", "Versions", "Where"), rows, elastic=3)
+    output.text("".join(f"\n{entry.name}: {entry.note}" for entry in entries if entry.note) + "\n")
     return 0
 
 

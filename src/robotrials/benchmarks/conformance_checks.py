@@ -1,0 +1,396 @@
+"""The checks of ``robotrials check-env``: one method for each promise of a benchmark."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robotrials.benchmarks import trace as traces
+from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.promises import PROMISES
+from robotrials.benchmarks.registry import make_benchmark
+from robotrials.benchmarks.trace import VIDEO, Trace, first_difference, play
+from robotrials.plan.config import EnvChoice, option
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+
+_CHILD_TIMEOUT_S = 600
+_WARM_UP = 10
+_LEAST_EPISODES = 20
+_ALLOWED_GROWTH_MB = 10.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How thoroughly to look."""
+
+    episodes: int = option(3, "episodes that are compared")
+    steps: int = option(40, "steps of each that are compared")
+    memory: int = option(50, "episodes over which memory must not grow; 0 leaves it out")
+    memory_seconds: float = option(90.0, "no longer than this for them")
+    expert: bool = option(True, "let the scripted expert, where there is one, play every other episode")
+    tasks: int = option(1, "how many of the selected tasks are checked")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one promise: ``kept`` True or False, None where it could not be tried; ``detail`` says where and by
+    how much, or what was measured."""
+
+    task: str
+    promise: str
+    kept: bool | None
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return PROMISES[self.promise]
+
+    def __str__(self) -> str:
+        word = {True: "kept", False: "BROKEN", None: "not tried"}[self.kept]
+        return f"{self.task}: {self.promise} {word}" + (f": {self.detail}" if self.detail else "")
+
+
+class Broken(Exception):  # noqa: N818  it is the answer to a question
+    """Raised by a check when the promise is broken; its words are the finding's detail."""
+
+
+class NotTried(Exception):  # noqa: N818  it is no error
+    """Raised by a check that cannot be made here."""
+
+
+@dataclass
+class TaskChecker:
+    """The checks of one task. Each is a method called as its promise in ``PROMISES``, with underscores; it returns what
+    it has measured, or raises ``Broken``."""
+
+    choice: EnvChoice
+    settings: Settings
+    benchmark: Benchmark
+    number: int
+    env: Env | None = None
+    reference: dict[int, Trace] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan = traces.plan_of(self.benchmark, self.settings.episodes)
+        self.plan = plan
+        self.task: TaskSpec = plan.tasks[self.number]
+        self.episodes: list[EpisodeSpec] = [e for e in plan if plan.task_of(e) is self.task]
+        self._scratch = tempfile.TemporaryDirectory(prefix="robotrials-check-")
+        self._fresh: tuple[list[Trace], str, str] | None = None
+
+    def run(self, on_begin: Callable[[str, str], None]) -> Iterator[Finding]:
+        with self._scratch:
+            for promise in PROMISES:
+                on_begin(self.task.name, promise)
+                attempt: Callable[[], str | None] = getattr(self, promise.replace(" ", "_"))
+                kept: bool | None = True
+                try:
+                    detail = attempt() or ""
+                except Broken as broken:
+                    kept, detail = False, str(broken)
+                except NotTried as reason:
+                    kept, detail = None, str(reason)
+                except Exception as error:  # noqa: BLE001  whatever the benchmark raises breaks the promise being tried
+                    kept, detail = False, f"{type(error).__name__}: {error}"
+                    self._drop_env()
+                yield Finding(self.task.name, promise, kept, detail)
+
+    # -- what it says of itself
+
+    def tasks(self) -> str:
+        again = make_benchmark(self.choice).tasks()
+        if again != self.benchmark.tasks():
+            raise Broken("two calls of tasks() give different tasks")
+        task = self.task
+        if task.max_steps < 1 or not task.control_hz > 0:
+            raise Broken(f"max_steps is {task.max_steps} and control_hz {task.control_hz}; both must be above 0")
+        if len(task.action.low) != task.action.dim or len(task.action.high) != task.action.dim:
+            raise Broken(f"action.dim is {task.action.dim}, with {len(task.action.low)} lower bounds")
+        if any(low > high for low, high in zip(task.action.low, task.action.high, strict=True)):
+            raise Broken("a lower bound of the action lies above the upper one")
+        return f"{len(again)} selected"
+
+    def instruction(self) -> str:
+        if not isinstance(self.task.instruction, str) or not self.task.instruction.strip():
+            raise Broken(
+                f"the instruction is {self.task.instruction!r}; a language-conditioned policy needs a sentence"
+            )
+        return repr(self.task.instruction)
+
+    # -- what it shows
+
+    def shapes(self) -> str:
+        env, task = self._env(), self.task
+        self._reset(env, self.episodes[0])
+        seen = env.observe(task.images)
+        _same_keys(set(seen) - {"task"}, set(task.observations), "observe(all cameras)")
+        for key, feature in task.observations.items():
+            value = seen[key]
+            if feature.dtype == "str":
+                continue
+            if not isinstance(value, np.ndarray):
+                raise Broken(f"{key} is a {type(value).__name__}, declared as {feature}")
+            if value.shape != feature.shape or value.dtype != feature.dtype:
+                raise Broken(f"{key} is {value.dtype}{list(value.shape)}, declared as {feature}")
+        states = {key for key in task.observations if key not in task.images}
+        _same_keys(set(env.observe(())) - {"task"}, states, "observe(no camera)")
+        for camera in task.images:
+            _same_keys(set(env.observe([camera])) - {"task"}, {*states, camera}, f"observe({camera})")
+        picture = env.render()
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+            raise Broken(f"render() gives {picture.dtype}{list(picture.shape)}, not uint8[H, W, 3]")
+        if task.record_key and not np.array_equal(picture, env.observe([task.record_key])[task.record_key]):
+            raise Broken(f"record_key is {task.record_key}, but render() gives another picture")
+        return f"{len(task.observations)} entries"
+
+    def own_arrays(self) -> None:
+        env = self._env()
+        self._reset(env, self.episodes[0])
+        given = {k: v for k, v in env.observe(self.task.images).items() if isinstance(v, np.ndarray)}
+        given[VIDEO] = env.render()
+        kept = {key: value.copy() for key, value in given.items()}
+        actions = traces.draw_actions(self.task.action, self.episodes[0])
+        for _ in range(min(5, self.settings.steps)):
+            outcome = env.step(next(actions))
+            if outcome.terminated or outcome.truncated:
+                break
+        env.observe(self.task.images)
+        env.render()
+        changed = [key for key in given if not np.array_equal(given[key], kept[key])]
+        if changed:
+            raise Broken(f"{', '.join(changed)}: the array that was handed out changes with later steps; copy it")
+
+    # -- an episode is a function of its spec
+
+    def same_seed(self) -> str:
+        for number in range(len(self.episodes)):
+            self._compare(number, self._play(number), self._play(number), "played twice in a row")
+        return f"{len(self.episodes)} episodes of up to {max(t.steps for t in self.reference.values())} steps"
+
+    def own_seed(self) -> str:
+        if self.task.n_init_states == 1:
+            raise NotTried("it has a single initial state")
+        first = self._trace(0)
+        for number in range(1, len(self.episodes)):
+            other = self._trace(number)
+            shared = first.seen[0].keys() & other.seen[0].keys()
+            if any(not np.array_equal(first.seen[0][key], other.seen[0][key]) for key in shared):
+                return "the first observations differ"
+        raise Broken(f"{len(self.episodes)} episodes with different seeds begin with the very same observation")
+
+    def other_episodes(self) -> None:
+        last = len(self.episodes) - 1
+        env = self._env()
+        self._play(last)
+        play(env, self.task, self.episodes[last], max(2, self.settings.steps // 7))  # and left in the middle
+        self._compare(0, self._trace(0), self._play(0), f"after episode {last}, played and then left in the middle")
+
+    def rebuilt(self) -> str:
+        others = [task for task in self.plan.tasks if task is not self.task]
+        reference = self._trace(0)
+        self._drop_env()
+        if others:
+            other = self.benchmark.make(others[0])
+            episode = next(e for e in self.plan if self.plan.task_of(e) is others[0])
+            play(other, others[0], episode, max(2, self.settings.steps // 4))
+            other.close()
+        between = f" and {others[0].name} in between" if others else ""
+        self._compare(0, reference, self._play(0), f"in an environment built anew{between}")
+        return f"close() and make(){between}"
+
+    def looking(self) -> None:
+        for number in range(min(2, len(self.episodes))):
+            often = self._play(number, "always")
+            self._compare(number, self._play(number, "never"), often, "never looked at, and looked at all the time")
+            self._compare(number, self._trace(number), often, "looked at now and then, and all the time")
+
+    def fresh_process(self) -> None:
+        numbers = list(range(len(self.episodes)))[::-1]
+        self._fresh = (*self._in_fresh_process(numbers),)
+        found = self._fresh[0]
+        self._compare(numbers[0], self._trace(numbers[0]), found[0], "here, and as the first of a fresh process")
+
+    def order(self) -> None:
+        if self._fresh is None:
+            raise NotTried("the fresh process did not end well")
+        for number, found in zip(list(range(len(self.episodes)))[::-1], self._fresh[0], strict=True):
+            self._compare(number, self._trace(number), found, "here, and in reverse order elsewhere")
+
+    def clean_output(self) -> None:
+        if self._fresh is None:
+            raise NotTried("the fresh process did not end well")
+        for name, said in zip(("stdout", "stderr"), self._fresh[1:], strict=True):
+            if said.strip():
+                lines = said.strip().splitlines()
+                raise Broken(f"{len(lines)} lines on {name}, such as: {lines[-1][:160]}")
+
+    # -- how an episode goes
+
+    def success(self) -> str:
+        steps = 0
+        for number in range(len(self.episodes)):
+            for step, (reward, _, _, success) in enumerate(self._trace(number).outcomes, 1):
+                steps += 1
+                if success is None:
+                    raise Broken(f"episode {number}, step {step}: success is None; read it from the simulator")
+                if not math.isfinite(reward):
+                    raise Broken(f"episode {number}, step {step}: the reward is {reward}")
+        won = sum(any(o[3] for o in self._trace(n).outcomes) for n in range(len(self.episodes)))
+        return f"told at each of {steps} steps; {won} of {len(self.episodes)} episodes succeeded"
+
+    def step_limit(self) -> str:
+        env, episode, limit = self._env(), self.episodes[0], self.task.max_steps
+        self._reset(env, episode)
+        actions = traces.draw_actions(self.task.action, episode)
+        for step in range(1, limit + 1):
+            try:
+                outcome = env.step(next(actions))
+            except Exception as error:
+                raise Broken(f"step {step} of {limit} raises {type(error).__name__}: {error}") from error
+            if outcome.truncated and step < limit:
+                raise Broken(f"truncated after step {step}, but max_steps is {limit}")
+            if outcome.terminated:
+                return f"it ended by itself after {step} of {limit} steps"
+        return f"{limit} steps played"
+
+    def memory(self) -> str:
+        if not self.settings.memory:
+            raise NotTried("left out by --memory=0")
+        env, deadline = self._env(), time.monotonic() + self.settings.memory_seconds
+        sizes: list[float] = []
+        for number in range(self.settings.memory):
+            self._short_episode(env, self.episodes[number % len(self.episodes)], number)
+            gc.collect()
+            sizes.append(_resident_mb())
+            if time.monotonic() > deadline:
+                break
+        if len(sizes) < _LEAST_EPISODES:
+            raise NotTried(f"{len(sizes)} episodes in {self.settings.memory_seconds:.0f} s are too few to tell")
+        begin, middle, end = sizes[_WARM_UP - 1], sizes[(_WARM_UP + len(sizes)) // 2], sizes[-1]
+        grown = end - begin
+        # A cache that fills grows at first; a leak grows in both halves.
+        if grown > max(_ALLOWED_GROWTH_MB, 0.02 * begin) and end - middle > 0.25 * grown:
+            each = grown / (len(sizes) - _WARM_UP)
+            raise Broken(
+                f"{grown:.0f} MB more after {len(sizes) - _WARM_UP} episodes, {each:.1f} MB each; now {end:.0f} MB"
+            )
+        return f"{grown:+.1f} MB over {len(sizes) - _WARM_UP} episodes, {end:.0f} MB in all"
+
+    def _short_episode(self, env: Env, episode: EpisodeSpec, number: int) -> None:
+        """A few steps and few pictures: what leaks, leaks in these."""
+        self._reset(env, episode)
+        actions = traces.draw_actions(self.task.action, episode)
+        for _ in range(5):
+            outcome = env.step(next(actions))
+            if outcome.terminated or outcome.truncated:
+                break
+        env.observe(self.task.images)
+        if number % 5 == 0:
+            env.render()
+
+    def close(self) -> None:
+        env = self._env()
+        self._reset(env, self.episodes[0])
+        env.render()
+        try:
+            env.close()
+            env.close()
+            self.env = None
+            self._env().close()  # one that was never reset
+        finally:
+            self.env = None
+
+    # -- means
+
+    def _env(self) -> Env:
+        if self.env is None:
+            self.env = self.benchmark.make(self.task)
+        return self.env
+
+    def _drop_env(self) -> None:
+        env, self.env = self.env, None
+        if env is not None:
+            env.close()
+
+    def _reset(self, env: Env, episode: EpisodeSpec) -> None:
+        traces.seed_globals(episode)
+        env.reset(episode)
+
+    def _play(self, number: int, looks: traces.Looks = "some") -> Trace:
+        expert = self.settings.expert and number % 2 == 0
+        steps = min(self.settings.steps, self.task.max_steps)
+        found = play(self._env(), self.task, self.episodes[number], steps, looks, expert)
+        if looks == "some":
+            self.reference.setdefault(number, found)
+        return found
+
+    def _trace(self, number: int) -> Trace:
+        """The first playing of that episode, which all others are compared with."""
+        return self.reference[number] if number in self.reference else self._play(number)
+
+    def _compare(self, number: int, a: Trace, b: Trace, how: str) -> None:
+        difference = first_difference(a, b)
+        if difference:
+            raise Broken(f"episode {number} (seed {self.episodes[number].seed}), {how}: {difference}")
+
+    def _in_fresh_process(self, numbers: list[int]) -> tuple[list[Trace], str, str]:
+        path = Path(self._scratch.name) / "traces.npz"
+        order: dict[str, Any] = {
+            "type": self.choice.type,
+            "options": dict(self.choice.options),
+            "task": self.number,
+            "episodes": self.settings.episodes,
+            "steps": min(self.settings.steps, self.task.max_steps),
+            "expert": self.settings.expert,
+            "numbers": numbers,
+            "path": str(path),
+        }
+        command = [sys.executable, "-m", "robotrials.benchmarks.trace", json.dumps(order)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                env=environment,
+                timeout=_CHILD_TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            raise Broken(f"a fresh process has not played {len(numbers)} episodes in {_CHILD_TIMEOUT_S} s") from None
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or ["nothing on stderr"]
+            raise Broken(f"a fresh process ends with {_how(done.returncode)}: {said[-1][:200]}")
+        return traces.load(path, len(numbers)), done.stdout, done.stderr
+
+
+def _same_keys(found: set[str], declared: set[str], call: str) -> None:
+    if found != declared:
+        parts = [f"lacks {', '.join(sorted(declared - found))}"] if declared - found else []
+        parts += [f"has {', '.join(sorted(found - declared))} besides"] if found - declared else []
+        raise Broken(f"{call} {' and '.join(parts)}")
+
+
+def _resident_mb() -> float:
+    """Memory of this process that is really there, in MB."""
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _how(status: int) -> str:
+    return f"exit status {status}" if status > 0 else signal.Signals(-status).name

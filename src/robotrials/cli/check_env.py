@@ -1,0 +1,158 @@
+"""``robotrials check-env NAME``: does a benchmark keep its promises?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from robotrials.cli import output
+from robotrials.cli.words import split_words
+from robotrials.errors import ConfigError
+from robotrials.plan.options import build, coerce
+
+KEPT, BROKEN = 0, 2
+
+HELP = """\
+usage: robotrials check-env NAME [--env.OPTION=VALUE ...] [--steps=N ...]
+
+Try the promises that a benchmark makes, and say which broke, at which step and
+by how much: identical observations, pictures and rewards for the same episode
+whatever ran before, in whatever process and order; success told at each step;
+shapes as declared; the step limit; no growth of memory; nothing printed.
+
+NAME is an --env.type, or a class of yours: my_file.py:MyBenchmark. It runs in
+the environment of `robotrials bench install NAME` where there is one.
+
+  --env.OPTION=VALUE  an option of the benchmark, such as --env.task
+  --env.python=PATH   another interpreter to check it in
+  --tasks=N           how many of the selected tasks are checked [1]
+  --episodes=N        episodes that are compared [3]
+  --steps=N           steps of each that are compared [40]
+  --memory=N          episodes over which memory must not grow; 0: none [50]
+  --memory_seconds=X  no longer than this for them [90]
+  --expert=BOOL       let the scripted expert play, where there is one [true]
+  --json              findings for programs
+
+Exit status: 0 all promises kept; 1 wrong flags, or not installed; 2 broken
+"""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Parse, check in a process of its own, print; returns the exit status."""
+    if any(word in ("--help", "-h") for word in argv) or not argv:
+        output.text(HELP)
+        return KEPT if argv else 1
+    from robotrials.benchmarks.conformance_checks import Settings
+    from robotrials.benchmarks.installed import placed
+    from robotrials.benchmarks.registry import make_benchmark
+    from robotrials.plan import import_path
+    from robotrials.plan.config import EnvChoice
+
+    names, options, flags = parse(argv)
+    if len(names) != 1:
+        raise ConfigError(f"check-env takes one benchmark: robotrials check-env NAME; got {len(names)}")
+    as_json = coerce(flags.pop("json", False), bool, "--json")
+    settings = build(Settings, flags, "--")
+    python = options.pop("python", None)
+    choice = placed(EnvChoice(import_path.absolute(names[0]), options, python))
+    make_benchmark(choice).tasks()  # wrong options are answered here
+    findings = _findings(choice, settings, quiet=as_json)
+    if as_json:
+        from robotrials.cli.listing import print_json
+
+        print_json(findings)
+    else:
+        _sum_up(findings)
+    return BROKEN if any(finding["kept"] is False for finding in findings) else KEPT
+
+
+def parse(argv: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Names, ``--env.*`` options by their name, and the flags of this verb.
+
+    Raises:
+        ConfigError: an unknown flag, one given twice, or without its value.
+    """
+    from robotrials.benchmarks.conformance_checks import Settings
+
+    known = [field.name for field in dataclasses.fields(Settings)] + ["json"]
+    written = [word[2:].partition("=")[0].replace("-", "_") for word in argv if word.startswith("--env.")]
+    words = split_words(argv, "check-env", [*known, *written], {"json": "true"})
+    options = {name.partition(".")[2]: value for name, value in words.flags.items() if name.startswith("env.")}
+    flags = {name: value for name, value in words.flags.items() if not name.startswith("env.")}
+    return list(words.plain), options, flags
+
+
+def _findings(choice: Any, settings: Any, quiet: bool) -> list[dict[str, Any]]:
+    """What the check in the benchmark's own interpreter finds; a process that dies is a finding, too."""
+    from robotrials.benchmarks import environments
+    from robotrials.benchmarks.gl import gl_environment
+    from robotrials.benchmarks.registry import benchmark_class
+    from robotrials.running.threads import thread_limits
+
+    python = choice.python or sys.executable
+    added = environments.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
+    environment = {**os.environ, **gl_environment(os.environ), **thread_limits(1), **added}
+    path = filter(None, [environment.get("PYTHONPATH"), os.getcwd()])
+    environment["PYTHONPATH"] = os.pathsep.join(path)
+    reader, writer = os.pipe()
+    order = {
+        "type": choice.type,
+        "options": dict(choice.options),
+        "settings": dataclasses.asdict(settings),
+        "fd": writer,
+    }
+    command = [python, "-m", "robotrials.benchmarks.conformance", json.dumps(order)]
+    try:
+        child = subprocess.Popen(command, pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=2, env=environment)
+    except OSError as error:
+        raise ConfigError(f"--env.python={python} does not run: {error.strerror}") from None
+    os.close(writer)
+    findings: list[dict[str, Any]] = []
+    trying = ("", "")
+    with os.fdopen(reader) as pipe:
+        for line in pipe:
+            ((kind, content),) = json.loads(line).items()
+            if kind == "problem":
+                raise ConfigError(content)
+            if kind == "begin":
+                if content[0] != trying[0] and not quiet:
+                    output.text(f"{content[0]}\n")
+                trying = (content[0], content[1])
+            else:
+                findings.append(content)
+                if not quiet:
+                    _print(content)
+    status = child.wait()
+    if status:
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        if not trying[1]:
+            raise ConfigError(f"check-env cannot run in {python}: {how}; its words are above")
+        findings.append({"task": trying[0], "promise": trying[1], "kept": False, "detail": f"the process died: {how}"})
+        if not quiet:
+            _print(findings[-1])
+    return findings
+
+
+def _print(finding: dict[str, Any]) -> None:
+    """A line for a promise, as soon as it was tried, and one more for what broke it."""
+    from robotrials.benchmarks.promises import PROMISES
+
+    detail = f"\n{'':12}{finding['detail']}" if finding["kept"] is not True and finding["detail"] else ""
+    output.text(f"{_word(finding['kept']):12}{PROMISES[finding['promise']]}{detail}\n")
+
+
+def _sum_up(findings: list[dict[str, Any]]) -> None:
+    tried = [finding for finding in findings if finding["kept"] is not None]
+    broken = [finding["promise"] for finding in tried if not finding["kept"]]
+    names = f"; broken: {', '.join(dict.fromkeys(broken))}" if broken else ""
+    output.text(f"\n{len(tried) - len(broken)} of {len(tried)} promises kept{names}\n")
+
+
+def _word(kept: bool | None) -> str:
+    return {True: "kept", False: "BROKEN", None: "not tried"}[kept]

@@ -1,0 +1,103 @@
+"""Benchmarks that break one promise each, for the tests of check-env. ``--env.fault`` names the promise."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotrials.benchmarks.base import Env, Observation, StepOutcome
+from robotrials.errors import ContractError
+from robotrials.plan.config import option
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from tests.toy import Toy, ToyConfig, ToyEnv
+
+_LEAK: list[bytearray] = []
+_ENTROPY = random.SystemRandom()
+
+
+@dataclass(frozen=True)
+class FaultyConfig(ToyConfig):
+    fault: str = option("", "the promise to break; empty: none")
+
+
+class Faulty(Toy):
+    """``tests.benchmarks.broken:Faulty``."""
+
+    Config = FaultyConfig
+    calls = 0
+
+    def tasks(self) -> list[TaskSpec]:
+        fault = self.config.fault
+        tasks = super().tasks()
+        if fault == "tasks":
+            Faulty.calls += 1
+            return [replace(task, max_steps=50 + Faulty.calls) for task in tasks]
+        if fault == "instruction":
+            return [replace(task, instruction=" ") for task in tasks]
+        return tasks
+
+    def make(self, task: TaskSpec) -> Env:
+        if self.config.fault == "clean output":
+            sys.stderr.write("EGL: cannot be torn down\n")
+        return FaultyEnv(self.config)
+
+
+class FaultyEnv(ToyEnv):
+    config: FaultyConfig
+    built = 0
+
+    def __init__(self, config: FaultyConfig) -> None:
+        super().__init__(config)
+        self.fault = config.fault
+        self.episodes = self.closed = 0
+        FaultyEnv.built += 1
+        self.buffer = np.zeros(2, np.float32)
+
+    def reset(self, episode: EpisodeSpec) -> None:
+        super().reset(episode)
+        self.episodes += 1
+        if self.fault == "same seed":
+            self.goal += _ENTROPY.random()
+        if self.fault == "own seed":
+            self.goal, self.slip = 5.0, np.random.default_rng(0)
+        if self.fault == "other episodes" and self.episodes > 1:
+            self.position = 1e-3 * (episode.seed - self.before)
+        if self.fault == "rebuilt" and FaultyEnv.built > 1:
+            self.goal += 0.5
+        if self.fault == "fresh process":
+            self.goal += os.getpid() / 1e6
+        if self.fault == "memory":
+            _LEAK.append(bytearray(b"x" * 1_000_000))
+        if self.fault == "crash":
+            os.abort()
+        self.before = episode.seed
+
+    def observe(self, cameras: Sequence[str]) -> Observation:
+        if self.fault == "looking":
+            self.position += 1e-6
+        seen = super().observe(cameras)
+        if self.fault == "shapes":
+            seen["observation.state"] = np.zeros(3, np.float32)
+        if self.fault == "own arrays":
+            self.buffer[:] = (self.position, self.goal)
+            seen["observation.state"] = self.buffer
+        return seen
+
+    def step(self, action: np.ndarray) -> StepOutcome:
+        outcome = super().step(action)
+        if self.fault == "success" and self._step > 7:
+            return outcome._replace(success=None)
+        if self.fault == "step limit" and self._step == 9:
+            return outcome._replace(terminated=False, truncated=True)
+        return outcome
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.fault == "close" and self.closed > 1:
+            raise ContractError("the context was freed already")

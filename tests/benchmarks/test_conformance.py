@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from robotrials.benchmarks.conformance import check
+from robotrials.benchmarks.conformance_checks import Settings
+from robotrials.benchmarks.promises import PROMISES
+from robotrials.benchmarks.trace import Trace, first_difference
+from robotrials.cli.main import main
+from robotrials.errors import ConfigError
+from robotrials.plan.config import EnvChoice
+from tests.benchmarks.broken import Faulty, FaultyEnv
+
+QUICK = Settings(episodes=3, steps=12, expert=False)
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> Iterator[None]:
+    Faulty.calls = FaultyEnv.built = 0
+    yield
+    import tests.benchmarks.broken as broken
+
+    broken._LEAK.clear()
+
+
+def faulty(fault: str) -> EnvChoice:
+    return EnvChoice("tests.benchmarks.broken:Faulty", {"fault": fault})
+
+
+def test_a_benchmark_that_keeps_them_all_is_told_so() -> None:
+    report = check(faulty(""), QUICK)
+    assert [finding.promise for finding in report.findings] == list(PROMISES)
+    assert all(finding.kept for finding in report.findings), report
+
+
+# What else must show: one who cannot repeat an episode cannot repeat it elsewhere either.
+ALSO = {
+    "same seed": {"other episodes", "rebuilt", "looking", "fresh process", "order"},
+    "other episodes": {"same seed", "rebuilt", "looking", "fresh process", "order"},
+    "fresh process": {"order"},
+    "looking": {"same seed", "other episodes", "rebuilt", "fresh process", "order"},
+    "rebuilt": {"looking"},
+    "shapes": {"own seed"},
+}
+WORDS = {
+    "tasks": "different tasks",
+    "instruction": "needs a sentence",
+    "shapes": r"observation.state is float32\[3\], declared as float32\[2\]",
+    "own arrays": "observation.state: the array that was handed out changes",
+    "same seed": r"episode 0 \(seed 1000\), played twice in a row: step 0: observation.state differs by up to",
+    "own seed": "3 episodes with different seeds begin with the very same observation",
+    "other episodes": "step 0: observation.state differs by up to 0.002",
+    "rebuilt": "in an environment built anew: step 0: observation.state differs by up to 0.5",
+    "looking": "looked at all the time: step 12: observation.state differs by up to|the reward is",
+    "fresh process": "as the first of a fresh process: step 0: observation.state differs",
+    "clean output": "1 lines on stderr, such as: EGL: cannot be torn down",
+    "success": "episode 0, step 8: success is None",
+    "step limit": "truncated after step 9, but max_steps is 60",
+    "memory": r"\d+ MB more after 40 episodes, 1.0 MB each",
+    "close": "ContractError: the context was freed already",
+}
+
+
+@pytest.mark.parametrize("promise", WORDS)
+def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -> None:
+    settings = QUICK if promise in ("memory", "rebuilt") else Settings(episodes=3, steps=12, expert=False, memory=0)
+    report = check(faulty(promise), settings)
+    found = {finding.promise: finding.detail for finding in report.broken}
+    assert promise in found, report
+    assert set(found) <= {promise} | ALSO.get(promise, set()), report
+    assert re.search(WORDS[promise], found[promise]), found[promise]
+
+
+@pytest.mark.parametrize(("name", "options"), [("pusht", {}), ("metaworld", {"task": "push-v3,reach-v3"})])
+def test_a_real_simulator_keeps_them_all(name: str, options: dict[str, str]) -> None:
+    small = {"observation_width": "64", "observation_height": "64"}
+    pytest.importorskip({"pusht": "gym_pusht"}.get(name, name))
+    report = check(EnvChoice(name, {**small, **options}), Settings(episodes=3, steps=25, memory=25))
+    assert not report.broken, report
+    assert [finding.promise for finding in report.findings if finding.kept] == list(PROMISES)
+
+
+def test_playings_are_compared_step_by_step() -> None:
+    one = Trace([{"s": np.zeros(2)}, {"s": np.zeros(2)}], [(0.0, False, False, False)])
+    other = Trace([{"s": np.zeros(2)}, {"s": np.array([0.0, 0.25])}], [(0.0, False, False, False)])
+    assert first_difference(one, one) is None
+    assert first_difference(one, other) == "step 1: s differs by up to 0.25 in 1 of 2 numbers"
+    won = Trace(one.seen, [(0.0, True, False, True)])
+    assert first_difference(one, won) == "step 1: terminated is False, and True"
+
+
+def test_not_a_number_equals_itself() -> None:
+    one = Trace([{"s": np.array([np.nan])}], [(float("nan"), False, False, False)])
+    assert first_difference(one, one) is None
+
+
+def test_too_few_episodes_to_compare_are_refused() -> None:
+    with pytest.raises(ConfigError, match="at least 2 episodes"):
+        check(faulty(""), Settings(episodes=1))
+
+
+WORDS_OF_THE_LINE = ["check-env", "tests.benchmarks.broken:Faulty", "--steps=10", "--memory=0"]
+
+
+def test_the_command_line_tells_what_broke_and_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS_OF_THE_LINE, "--env.fault=success"]) == 2
+    out = capsys.readouterr().out
+    assert f"BROKEN      {PROMISES['success']}\n            episode 0, step 8: success is None" in out
+    assert "promises kept; broken: success" in out
+
+
+def test_a_benchmark_that_takes_the_process_with_it_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS_OF_THE_LINE, "--env.fault=crash", "--json"]) == 2
+    (last,) = json.loads(capsys.readouterr().out)[-1:]
+    assert (last["promise"], last["kept"], last["detail"]) == ("shapes", False, "the process died: SIGABRT")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check-env", "pusht", "--env.fsp=3"], "--env.fsp"),
+        (["check-env", "pusht", "--stps=3"], "did you mean steps"),
+        (["check-env", "pusht", "metaworld"], "takes one benchmark"),
+        (["check-env", "--steps=3"], "takes one benchmark"),
+    ],
+)
+def test_wrong_words_are_answered_before_anything_runs(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 1
+    assert message in capsys.readouterr().err
