@@ -15,7 +15,9 @@ def run(argv: Sequence[str]) -> int:
     if any(word in HELP for word in argv):
         return show_help([word for word in argv if word not in HELP])
     from robotrials.cli.flags import parse_eval
+    from robotrials.cli.push import publish, take_from_eval
 
+    argv, push = take_from_eval(argv)
     call = parse_eval(argv)
     for words in call.notes:
         output.note(words)
@@ -25,7 +27,18 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.cli.runner import carry_out
     from robotrials.running.evaluate import prepare
 
-    return carry_out(prepare(call.config), dry_run=call.dry_run)
+    prepared = prepare(call.config)
+    if push is not None:
+        from robotrials.reporting.hub import preflight
+
+        preflight(push, prepared.config.policy.path)
+    status = carry_out(prepared, dry_run=call.dry_run)
+    if push is not None and not call.dry_run:
+        if status == 0:
+            publish(prepared.output_dir, push)
+        else:
+            output.note(f"not pushed, because it is partial; later: robotrials push {prepared.output_dir}")
+    return status
 
 
 def show_help(argv: Sequence[str]) -> int:

@@ -27,6 +27,7 @@ Verbs
   merge     make one run out of shards: robotrials merge --help
   serve     put a policy behind an address: robotrials serve --help
   report    one HTML page of runs, with videos: robotrials report --help
+  push      put a finished run on the Hub: robotrials push --help
 
   --help    this page, or the page of a verb
   --version

@@ -9,12 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robotrials.errors import ConfigError
-from robotrials.plan.plan import Plan, build_plan
-from robotrials.plan.shards import Shard, slice_plan
-from robotrials.plan.task import ActionSpec, TaskSpec
+from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import load_run_json
+from robotrials.results.stored import stored_plan
 from robotrials.results.summary import RunSummary, summarize
 
 
@@ -59,31 +58,9 @@ def load_runs(directories: Sequence[Path]) -> list[LoadedRun]:
 
 def _load(path: Path, label: str) -> LoadedRun:
     described = load_run_json(path)
-    plan = plan_of(described, path)
+    plan = stored_plan(described, path)
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
         return LoadedRun(label, path, described, plan, summarize(ledger, plan), tuple(ledger.accepted()))
-
-
-def plan_of(described: Mapping[str, Any], path: Path) -> Plan:
-    """The plan that run.json describes: all of its episodes, without initial states and without shapes of observations.
-
-    Raises:
-        ConfigError: run.json is not of this version's shape.
-    """
-    try:
-        tasks: list[TaskSpec] = []
-        ids: dict[str, int] = {}
-        for task in described["plan"]["tasks"]:
-            suite, name = str(task["suite"]), str(task["task"])
-            ids[suite] = ids.get(suite, -1) + 1
-            steps, words = int(task["max_steps"]), str(task["instruction"])
-            tasks.append(TaskSpec(suite, name, ids[suite], words, steps, 1.0, {}, ActionSpec(0, (), ())))
-        config = described["config"]
-        _ = config["policy"], config["env"]["type"]
-        whole = build_plan(tasks, int(config["eval"]["n_episodes"]), int(config["seed"]))
-        return slice_plan(whole, Shard(config["eval"].get("shard_id", 0), config["eval"].get("num_shards", 1)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path / 'run.json'} does not describe a run: {error!r}") from error
 
 
 def distinct_labels(paths: Sequence[Path]) -> list[str]:
