@@ -80,7 +80,7 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
 def test_a_real_simulator_keeps_them_all(name: str, options: dict[str, str]) -> None:
     small = {"observation_width": "64", "observation_height": "64"}
     pytest.importorskip({"pusht": "gym_pusht"}.get(name, name))
-    report = check(EnvChoice(name, {**small, **options}), Settings(episodes=3, steps=25, memory=25))
+    report = check(EnvChoice(name, {**small, **options}), Settings(episodes=2, steps=12, memory=20))
     assert not report.broken, report
     assert [finding.promise for finding in report.findings if finding.kept] == list(PROMISES)
 

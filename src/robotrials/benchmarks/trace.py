@@ -113,8 +113,9 @@ def play(
 ) -> Trace:
     """Reset ``env`` to ``episode`` and play up to ``steps`` steps.
 
-    ``some`` looks at the state after every step and at all pictures now and then; ``always`` at everything, twice;
-    ``never`` looks once, at the end. The actions are the scripted expert's where there is one and ``expert`` is set.
+    ``some`` looks at the state after every step and at all pictures now and then; ``always`` at everything, and at the
+    state twice; ``never`` looks once, at the end. The actions are the scripted expert's where there is one and
+    ``expert`` is set.
     """
     seed_globals(episode)
     env.reset(episode)
@@ -146,12 +147,13 @@ def _look(env: Env, task: TaskSpec, looks: Looks, pictures: bool) -> dict[str, n
     if looks == "never":
         return {}
     if looks == "always":
-        env.observe(task.images)
-        env.render()
         env.observe(())
+        if not pictures:
+            env.observe(task.images)
+            env.render()
     seen = env.observe(task.images if pictures else ())
     kept = {key: np.array(value) for key, value in seen.items()}
-    if pictures:
+    if pictures and task.record_key is None:  # else it equals that camera's picture, which has a check of its own
         kept[VIDEO] = np.array(env.render())
     return kept
 
