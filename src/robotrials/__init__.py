@@ -1,3 +1,26 @@
-"""robotrials: evaluate robot policies on simulation benchmarks, exactly, fast, and with error bars."""
+"""robotrials: evaluate robot policies on simulation benchmarks, exactly, fast, and with error bars.
+
+>>> import robotrials
+>>> result = robotrials.evaluate("expert", "metaworld", task="reach-v3", n_episodes=10)
+>>> result.rate, result.interval
+(1.0, (0.722..., 1.0))
+>>> robotrials.load_run(result.directory)  # a frame, one row an episode
+"""
+
+from __future__ import annotations
+
+from typing import Any
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "load_run"]
+
+_LAZY = {"load_run": "robotrials.results.frame"}
+"""Imported when first used: a worker imports this package too, and needs none of it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

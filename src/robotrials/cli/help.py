@@ -24,6 +24,8 @@ Verbs
   bench     install, list and remove benchmarks: robotrials bench --help
   check-env does a benchmark keep its promises: robotrials check-env NAME
   compare   which run is better, and how sure: robotrials compare --help
+  metrics   metrics.json, JUnit and a summary for CI: robotrials metrics --help
+  export    episodes as Parquet, CSV, JSON: robotrials export --help
   merge     make one run out of shards: robotrials merge --help
   serve     put a policy behind an address: robotrials serve --help
   report    one HTML page of runs, with videos: robotrials report --help

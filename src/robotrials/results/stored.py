@@ -153,15 +153,13 @@ def _read_directory(path: Path) -> StoredRun:
     policy, env = described["config"]["policy"], described["config"]["env"]
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
         episodes = list(_episodes(ledger, plan))
-    stopping = described.get("stopping") or {}
-    counted = stopping.get("counted")
     surplus: list[Episode] = []
     planned = len(plan)
+    counted = counted_ids(described, plan)
     if counted is not None:
-        order = {(spec.suite, spec.task, spec.index) for spec in balanced(plan)[:counted]}
-        surplus = [e for e in episodes if (e.suite, e.task, e.index) not in order]
-        episodes = [e for e in episodes if (e.suite, e.task, e.index) in order]
-        planned = counted
+        planned = len(counted)
+        surplus = [e for e in episodes if e.record is not None and e.record.episode not in counted]
+        episodes = [e for e in episodes if e.record is not None and e.record.episode in counted]
     return StoredRun(
         path,
         "robotrials",
@@ -179,6 +177,13 @@ def balanced(plan: Plan) -> list[EpisodeSpec]:
     """The episodes of ``plan`` round by round: the first of every task, then the second of every task, and so on."""
     position = {task.key: i for i, task in enumerate(plan.tasks)}
     return sorted(plan.episodes, key=lambda episode: (episode.index, position[(episode.suite, episode.task)]))
+
+
+def counted_ids(described: Mapping[str, Any], plan: Plan) -> frozenset[int] | None:
+    """The episodes that count in a run that stopped early (``--until``): a beginning of the balanced order, whose
+    length run.json has. None: all count."""
+    counted = (described.get("stopping") or {}).get("counted")
+    return None if counted is None else frozenset(episode.id for episode in balanced(plan)[:counted])
 
 
 def _episodes(ledger: Ledger, plan: Plan) -> Iterator[Episode]:

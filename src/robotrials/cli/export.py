@@ -1,0 +1,98 @@
+"""``robotrials export DIR``: the episodes of a run in the formats of other tools."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from robotrials.cli import output
+from robotrials.errors import ConfigError
+
+HELP = """\
+usage: robotrials export DIR --parquet[=FILE] [--csv[=FILE]] [...]
+
+Write the episodes of a run (a run directory, or an eval_info.json) as a table,
+one row an episode with seed, outcome, rewards, steps, timings, video and error;
+or its rates as a record of Every Eval Ever. Files go into the run directory
+unless named.
+
+  --parquet[=FILE]          episodes.parquet; needs robotrials[dataset]
+  --csv[=FILE]              episodes.csv
+  --json[=FILE]             episodes.json: a list of objects, strict JSON
+  --every-eval-ever[=DIR]   the aggregate record, under DIR in the layout of its
+                            collection (data/BENCHMARK/DEVELOPER/MODEL/...)
+  --model_id=DEV/MODEL      what that record calls the policy [its Hub name]
+  --organization=NAME       who evaluated, in that record [unknown]
+
+From Python: robotrials.load_run(DIR) gives the table as a frame.
+"""
+FLAGS = ("parquet", "csv", "json", "every_eval_ever", "model_id", "organization")
+BARE = {"parquet": "episodes.parquet", "csv": "episodes.csv", "json": "episodes.json", "every_eval_ever": "."}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Parse, read, write; returns the exit status."""
+    if any(word in ("--help", "-h") for word in argv):
+        output.text(HELP)
+        return 0
+    from robotrials.cli.words import split_words
+    from robotrials.results.frame import columns, csv_lines, records, write_parquet
+    from robotrials.results.stored import read_run
+
+    words = split_words(argv, "export", FLAGS, BARE)
+    if len(words.plain) != 1:
+        raise ConfigError(f"export takes one run: robotrials export DIR --parquet; got {len(words.plain)}")
+    asked = [name for name in BARE if name in words.flags]
+    if not asked:
+        raise ConfigError("export needs a format: --parquet, --csv, --json or --every-eval-ever")
+    path = Path(words.plain[0])
+    stored = read_run(path)
+    for name in asked:
+        target = _target(words.flags[name], name, stored.folder)
+        try:
+            if name == "parquet":
+                write_parquet(stored, target)
+            elif name == "csv":
+                text = io.StringIO()
+                csv.writer(text).writerows(csv_lines(stored))
+                _write(target, text.getvalue())
+            elif name == "json":
+                from robotrials.results.exports import strict_json
+
+                _write(target, strict_json(records(columns(stored))))
+            else:
+                target = _every_eval_ever(path, target, words.flags)
+        except OSError as error:
+            raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from None
+        output.line(f"wrote {target}")
+    return 0
+
+
+def _target(value: str, name: str, folder: Path) -> Path:
+    """A bare flag's file lies in the run directory, a named one where it says."""
+    return folder / value if value == BARE[name] else Path(value).expanduser()
+
+
+def _every_eval_ever(path: Path, folder: Path, flags: Mapping[str, str]) -> Path:
+    from robotrials.results.every_eval_ever import aggregate, relative_path
+    from robotrials.results.exports import strict_json
+    from robotrials.results.reopened import reopen
+
+    if not (path / "run.json").exists():
+        raise ConfigError(
+            f"{path} is no run directory: --every-eval-ever needs what run.json says of policy and versions"
+        )
+    figures = reopen(path)
+    record = aggregate(figures, flags.get("model_id"), flags.get("organization", "unknown"))
+    target = folder / relative_path(figures, record)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write(target, strict_json(record))
+    return target
+
+
+def _write(target: Path, text: str) -> None:
+    from robotrials.results.filesystem import write_atomically
+
+    write_atomically(target, text.encode())
