@@ -13,12 +13,19 @@ from tests.toy import Toy
 SIMULATOR = "tiny_simulator"
 
 
-def make_wheel(folder: Path, source: str = "GRAVITY = 9.81\n", version: str = "1.0") -> Path:
+def make_wheel(
+    folder: Path,
+    source: str = "GRAVITY = 9.81\n",
+    version: str = "1.0",
+    module: str = SIMULATOR,
+    entry_points: str = "",
+) -> Path:
     """A wheel of one module, as a build tool would leave it."""
-    info = f"{SIMULATOR}-{version}.dist-info"
+    info = f"{module}-{version}.dist-info"
     files = {
-        f"{SIMULATOR}.py": source,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: tiny-simulator\nVersion: {version}\n",
+        f"{module}.py": source,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: {version}\n",
+        f"{info}/entry_points.txt": entry_points,
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = [
@@ -27,7 +34,7 @@ def make_wheel(folder: Path, source: str = "GRAVITY = 9.81\n", version: str = "1
         for name, text in files.items()
     ]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""])
-    path = folder / f"{SIMULATOR}-{version}-py3-none-any.whl"
+    path = folder / f"{module}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in files.items():
             wheel.writestr(name, text)
