@@ -8,8 +8,11 @@ VENV := .venv
 LEROBOT := .venvs/lerobot
 PROTOCOLS := .venvs/protocols
 STAMP := .installed
+# Which tests run, and of which simulators (empty: all that are not in .venv).
+MARKED := not slow
+SIMULATORS :=
 
-.PHONY: help setup setup-lerobot setup-protocols demo lint test test-core test-lerobot test-protocols fuzz bench clean
+.PHONY: help setup setup-lerobot setup-protocols demo lint test test-core test-lerobot test-protocols test-simulators test-all fuzz bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,10 +47,13 @@ lint: setup
 	$(VENV)/bin/mypy
 
 test-core: setup
-	$(VENV)/bin/python -m pytest -q
+	$(VENV)/bin/python -m pytest -q -m "$(MARKED)"
 
 test-lerobot: setup-lerobot
-	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/examples/test_act_from_experts.py
+	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/examples/test_act_from_experts.py -m "$(MARKED)"
+
+test-simulators: setup ## each simulator's tests, in the environment that `robotrials bench install` makes for it
+	scripts/test_simulators.sh $(VENV)/bin/python $(SIMULATORS) -- -m "$(MARKED)"
 
 test-protocols: setup-protocols
 	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/test_openpi.py tests/policies/test_vla_eval.py tests/serving/test_openpi_server.py
@@ -55,7 +61,10 @@ test-protocols: setup-protocols
 fuzz: setup ## a million inputs for every decoder
 	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q tests/wire/test_fuzz.py
 
-test: lint test-core test-lerobot test-protocols ## everything CI runs: ruff, mypy, the tests on both interpreters
+test: lint test-core test-lerobot test-protocols test-simulators ## everything CI runs: ruff, mypy, all tests but those marked slow
+
+test-all: ## the slow ones, too
+	$(MAKE) test MARKED="slow or not slow"
 
 bench: setup ## the figures of docs/benchmarks.md
 	$(VENV)/bin/python bench/engine.py

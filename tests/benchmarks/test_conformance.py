@@ -76,15 +76,6 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
     assert re.search(WORDS[promise], found[promise]), found[promise]
 
 
-@pytest.mark.parametrize(("name", "options"), [("pusht", {}), ("metaworld", {"task": "push-v3,reach-v3"})])
-def test_a_real_simulator_keeps_them_all(name: str, options: dict[str, str]) -> None:
-    small = {"observation_width": "64", "observation_height": "64"}
-    pytest.importorskip({"pusht": "gym_pusht"}.get(name, name))
-    report = check(EnvChoice(name, {**small, **options}), Settings(episodes=2, steps=12, memory=20))
-    assert not report.broken, report
-    assert [finding.promise for finding in report.findings if finding.kept] == list(PROMISES)
-
-
 def test_playings_are_compared_step_by_step() -> None:
     one = Trace([{"s": np.zeros(2)}, {"s": np.zeros(2)}], [(0.0, False, False, False)])
     other = Trace([{"s": np.zeros(2)}, {"s": np.array([0.0, 0.25])}], [(0.0, False, False, False)])
