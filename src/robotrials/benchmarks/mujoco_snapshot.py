@@ -29,7 +29,7 @@ class Snapshot:
 
         self._reset_data = mujoco.mj_resetData
         self._env = env
-        self._arrays = [(a, a.copy()) for a in (*_model_arrays(env.model), *_data_arrays(env.data))]
+        self._arrays = [(a, a.copy()) for a in (*_model_arrays(env.model), *data_arrays(env.data))]
         self._time = env.data.time
         plain = {name: value for name, value in vars(env).items() if isinstance(value, _PLAIN)}
         self._views = _simulator_views(plain)
@@ -59,7 +59,7 @@ def _model_arrays(model: Any) -> list[np.ndarray]:
     return [value for name in names if isinstance(value := getattr(model, name), np.ndarray) and value.size]
 
 
-def _data_arrays(data: Any) -> list[np.ndarray]:
+def data_arrays(data: Any) -> list[np.ndarray]:
     """The arrays of fixed size; those in the arena (contacts, constraints) move, and every step recomputes them."""
     arrays = [value for name in dir(data) if isinstance(value := getattr(data, name), np.ndarray) and value.size]
     start = _address(data.qpos)  # first in the buffer

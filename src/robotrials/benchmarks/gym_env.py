@@ -1,0 +1,201 @@
+"""A Gymnasium environment behind ``Env``: how it is made, observed, stepped and drawn."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from robotrials.benchmarks.base import Env, Observation, StepOutcome
+from robotrials.benchmarks.gym_layout import IMAGE, Layout, lay_out
+from robotrials.benchmarks.gym_success import SuccessRule
+from robotrials.benchmarks.mujoco_snapshot import data_arrays
+from robotrials.errors import ConfigError, ContractError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+
+_BLANK = (240, 320, 3)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What makes one environment and says how to look at it; all of it from ``--env.*``.
+
+    ``imports`` are modules that register ids, ``kwargs`` goes to ``gymnasium.make``, ``max_steps`` of 0 leaves the step
+    limit that the id is registered with. ``state`` and ``environment_state`` as in ``lay_out``. ``draws``: what
+    ``render()`` draws is observed as ``observation.image``.
+    """
+
+    id: str
+    imports: tuple[str, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    max_steps: int = 0
+    state: tuple[str, ...] = ()
+    environment_state: tuple[str, ...] = ()
+    draws: bool = False
+
+
+def make_simulator(recipe: Recipe) -> Any:
+    """The ``gymnasium.Env``, drawn to arrays where it can be; nothing checks it, and its step limit is the recipe's.
+
+    Raises:
+        ConfigError: an unknown id, a module that cannot be imported, or arguments that it does not take.
+    """
+    import gymnasium
+
+    name = _register(recipe)
+    try:
+        spec = gymnasium.spec(name)
+        kwargs: dict[str, Any] = dict(recipe.kwargs)
+        if "rgb_array" in _render_modes(spec):
+            kwargs.setdefault("render_mode", "rgb_array")
+        if recipe.max_steps:
+            kwargs["max_episode_steps"] = recipe.max_steps
+        return gymnasium.make(name, disable_env_checker=True, **kwargs)
+    except gymnasium.error.Error as error:
+        where = "" if recipe.imports else " If a module registers it, name that: --env.imports=MODULE."
+        raise ConfigError(f"--env.id={recipe.id}: {str(error).rstrip('.')}.{where}") from error
+    except (TypeError, ModuleNotFoundError) as error:
+        raise ConfigError(f"--env.id={recipe.id} with --env.kwargs={dict(recipe.kwargs)}: {error}") from error
+
+
+def _register(recipe: Recipe) -> str:
+    """Import what registers the id, and return the id without its module."""
+    import gymnasium
+
+    module, _, name = recipe.id.rpartition(":")
+    for needed in (*recipe.imports, *([module] if module else [])):
+        try:
+            importlib.import_module(needed)
+        except ImportError as error:
+            raise ConfigError(f"--env.id={recipe.id}: importing {needed} failed: {error}") from error
+    namespace = name.partition("/")[0]
+    if name not in gymnasium.registry and namespace.isidentifier():
+        # As lerobot-eval does: the namespace of an id is mostly the package that registers it.
+        try:
+            importlib.import_module(namespace)
+        except ModuleNotFoundError as error:
+            if error.name != namespace:
+                raise ConfigError(f"--env.id={recipe.id}: importing {namespace} failed: {error}") from error
+    return name
+
+
+def _render_modes(spec: Any) -> Sequence[str]:
+    from gymnasium.envs.registration import load_env_creator
+
+    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    metadata: Mapping[str, Any] = getattr(creator, "metadata", None) or {}
+    return list(metadata.get("render_modes", ()))
+
+
+class GymEnv(Env):
+    """One environment. It is made once, or with ``rebuild`` for every episode.
+
+    Whether an episode depends on its seed alone is the environment's doing as long as it is made once: all that
+    Gymnasium offers is ``reset(seed=...)``. ``robotrials check-env gym`` finds out.
+    """
+
+    def __init__(
+        self, task: TaskSpec, recipe: Recipe, success: SuccessRule, rebuild: bool = False, ends_on_success: bool = False
+    ) -> None:
+        self._task = task
+        self._recipe = recipe
+        self._success = success
+        self._rebuild = rebuild
+        self._ends_on_success = ends_on_success
+        self._sim: Any = None
+        self._layout = Layout()
+        self._raw: Any = None
+        self._make()
+
+    def _make(self) -> None:
+        self._sim = make_simulator(self._recipe)
+        self._layout = lay_out(self._sim.observation_space, self._recipe.state, self._recipe.environment_state)
+        self._still = StillPhysics(self._sim.unwrapped)
+        self._fresh = True
+
+    def reset(self, episode: EpisodeSpec) -> None:
+        if self._rebuild and not self._fresh:
+            self.close()
+        if self._sim is None:
+            self._make()
+        self._fresh = False
+        # Some environments draw from their own spaces.
+        self._sim.action_space.seed(episode.seed)
+        self._sim.observation_space.seed(episode.seed)
+        self._raw, _ = self._sim.reset(seed=episode.seed)
+
+    def observe(self, cameras: Sequence[str]) -> Observation:
+        """See ``Env.observe``. Only the image of ``Recipe.draws`` is drawn here: all others come with the step."""
+        for key in cameras:
+            if key not in self._task.images:
+                raise ContractError(f"{self._task.name} has no camera {key}; it has: {', '.join(self._task.images)}")
+        observation = self._layout.read(self._raw, cameras)
+        observation["task"] = self._task.instruction
+        if self._recipe.draws and IMAGE in cameras:
+            observation[IMAGE] = self.render()
+        return observation
+
+    def step(self, action: np.ndarray) -> StepOutcome:
+        """Apply (A,), in the dtype and shape of the environment's action space. Nothing is clipped to its bounds."""
+        space = self._sim.action_space
+        self._raw, reward, terminated, truncated, info = self._sim.step(
+            np.asarray(action).astype(space.dtype).reshape(space.shape)
+        )
+        success = self._success.read(float(reward), bool(terminated), bool(truncated), info)
+        ended = bool(terminated) or (self._ends_on_success and bool(success))
+        return StepOutcome(float(reward), ended, bool(truncated), success)
+
+    def render(self) -> np.ndarray:
+        """What the environment draws; where it draws nothing, the first image it observes, or else a black picture."""
+        if self._sim.render_mode != "rgb_array":
+            seen = self._layout.read(self._raw, [*self._layout.images][:1])
+            pictures = [seen[key] for key in self._layout.images if key in seen]
+            return np.asarray(pictures[0]) if pictures else np.zeros(_BLANK, np.uint8)
+        with self._still:
+            picture = np.array(self._sim.render())
+        if picture.dtype != np.uint8 or picture.ndim != 3:
+            raise ContractError(f"{self._task.name} draws {picture.dtype} {picture.shape}; right is uint8 (H, W, 3)")
+        return picture
+
+    def close(self) -> None:
+        if self._sim is None:
+            return
+        sim, self._sim = self._sim, None
+        self._still = StillPhysics(None)
+        sim.close()
+
+
+class StillPhysics:
+    """Puts a MuJoCo environment's data and sites back after it has drawn; does nothing for others.
+
+    Gymnasium-Robotics moves the goal's mark and runs the simulator forward in order to draw, which changes how the
+    solver starts its next step: FetchPickAndPlace goes another way after it was looked at (measured with MuJoCo 3.8.1).
+    """
+
+    def __init__(self, unwrapped: Any) -> None:
+        data = getattr(unwrapped, "data", None)
+        model: Any = getattr(unwrapped, "model", None)
+        self._is_mujoco = type(data).__name__ == "MjData" and type(model).__name__ == "MjModel"
+        if self._is_mujoco:
+            self._unwrapped = unwrapped
+            self._arrays = [*data_arrays(data), model.site_pos]
+
+    def __enter__(self) -> None:
+        if self._is_mujoco:
+            self._make_current()
+            self._kept = [array.copy() for array in self._arrays]
+
+    def __exit__(self, *exception: object) -> None:
+        if self._is_mujoco:
+            for array, value in zip(self._arrays, self._kept, strict=True):
+                array[...] = value
+
+    def _make_current(self) -> None:
+        """Gymnasium makes its context current once: without this, two simulators would draw with each other's."""
+        viewer = getattr(getattr(self._unwrapped, "mujoco_renderer", None), "viewer", None)
+        if viewer is not None:
+            viewer.make_context_current()

@@ -1,0 +1,160 @@
+"""What a Gymnasium environment looks like, asked of the interpreter that has it.
+
+Only building an environment tells its spaces, and only a step tells what its ``info`` holds. The coordinator, which
+imports no simulator, therefore lets another process do both: ``python -m robotrials.benchmarks.gym_probe`` reads a
+recipe from standard input and answers on standard output, as JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from robotrials.benchmarks.gl import gl_environment
+from robotrials.benchmarks.gym_env import Recipe, make_simulator
+from robotrials.benchmarks.gym_layout import IMAGE, lay_out
+from robotrials.benchmarks.gym_success import find
+from robotrials.errors import ConfigError
+from robotrials.plan.task import ActionSpec, Feature
+
+_TIMEOUT_S = 300
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen. ``max_steps`` and ``fps`` are 0 when the environment has none; ``success`` is the rule found in
+    its info as ``--env.success`` writes it, empty when none was looked for; ``source`` the package that it is from."""
+
+    observations: Mapping[str, Feature]
+    action: ActionSpec
+    max_steps: int
+    fps: float
+    draws: bool
+    success: str
+    source: str
+
+
+def look_at(recipe: Recipe, find_success: bool, python: str | None) -> Look:
+    """Build the environment of ``recipe`` in ``python`` (None: this interpreter), in a process of its own.
+
+    Asked again, it answers from memory.
+
+    Raises:
+        ConfigError: it cannot be built, cannot be controlled by a vector of numbers, shows nothing, or does not say
+            what success is when ``find_success`` asks for that.
+    """
+    return _ask(json.dumps({"find_success": find_success, "recipe": asdict(recipe)}, sort_keys=True), python)
+
+
+@functools.lru_cache(maxsize=64)
+def _ask(question: str, python: str | None) -> Look:
+    name = json.loads(question)["recipe"]["id"]
+    python = python or sys.executable
+    path = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, **gl_environment(os.environ), "PYTHONPATH": path}
+    try:
+        done = subprocess.run(
+            [python, "-m", __name__],
+            input=question,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            env=environment,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"--env.id={name}: {python} could not be asked for its spaces: {error}") from None
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        tail = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise ConfigError(f"--env.id={name} could not be built by {python}: {tail[0]}") from None
+    if "problem" in answer:
+        raise ConfigError(answer["problem"])
+    features = {key: Feature(tuple(shape), dtype) for key, (shape, dtype) in answer.pop("observations").items()}
+    action = answer.pop("action")
+    return Look(features, ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"])), **answer)
+
+
+def look_here(recipe: Recipe, find_success: bool) -> dict[str, Any]:
+    """The answer, in the process that builds the environment; as JSON has it.
+
+    Raises:
+        ConfigError: as ``look_at`` does.
+    """
+    env = make_simulator(recipe)
+    layout = lay_out(env.observation_space, recipe.state, recipe.environment_state)
+    features = {key: (feature.shape, feature.dtype) for key, feature in layout.features.items()}
+    action = _action(env.action_space, recipe.id)
+    env.reset(seed=_SEED)
+    success = ""
+    if find_success:
+        env.action_space.seed(_SEED)
+        success = f"info:{find(env.step(env.action_space.sample())[4], f'--env.id={recipe.id}').key}"
+    draws = env.render_mode == "rgb_array"
+    if recipe.draws:
+        if not draws or IMAGE in features:
+            why = "has an image of that name" if draws else "draws nothing"
+            raise ConfigError(f"--env.image_from_render: {recipe.id} {why}")
+        features[IMAGE] = (env.render().shape, "uint8")
+    answer = {
+        "observations": features,
+        "action": action,
+        "max_steps": int((env.spec.max_episode_steps if env.spec else 0) or 0),
+        "fps": float(env.metadata.get("render_fps") or 0),
+        "draws": draws,
+        "success": success,
+        "source": _source(env),
+    }
+    env.close()
+    return answer
+
+
+def _action(space: Any, name: str) -> dict[str, Any]:
+    import numpy as np
+
+    if not all(hasattr(space, bound) for bound in ("low", "high")):
+        raise ConfigError(f"--env.id={name}: its actions are {space}; right is a Box, a vector of numbers")
+    low, high = (np.asarray(bound, dtype=float).reshape(-1).tolist() for bound in (space.low, space.high))
+    return {"dim": len(low), "low": low, "high": high}
+
+
+def _source(env: Any) -> str:
+    """``distribution version`` of the environment's class, or ``sha256:...`` of its file if it is in none."""
+    from importlib.metadata import packages_distributions, version
+
+    module = type(env.unwrapped).__module__
+    owners = packages_distributions().get(module.partition(".")[0])
+    if owners:
+        return ", ".join(f"{owner} {version(owner)}" for owner in sorted(set(owners)))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]}" if file else "unknown"
+
+
+def main() -> None:
+    question = json.loads(sys.stdin.read())
+    answer_to = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # simulators greet on standard output, where only the answer belongs
+    recipe = question["recipe"]
+    for name in ("imports", "state", "environment_state"):
+        recipe[name] = tuple(recipe[name])
+    try:
+        answer = look_here(Recipe(**recipe), question["find_success"])
+    except ConfigError as error:
+        answer = {"problem": str(error)}
+    with answer_to:
+        json.dump(answer, answer_to)
+    sys.stderr.flush()
+    os._exit(0)  # the environment is closed; see running/worker.py for why the interpreter is not torn down
+
+
+if __name__ == "__main__":
+    main()

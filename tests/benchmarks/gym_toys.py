@@ -1,0 +1,65 @@
+"""Small Gymnasium environments that say things in different ways; importing this module registers them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Point(gymnasium.Env):  # type: ignore[misc]
+    """Walk from a random start to the origin. It remembers how often it was reset, unless it is told to forget."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+
+    def __init__(self, says: str = "success", remembers: bool = False, render_mode: str | None = None) -> None:
+        self.says, self.remembers, self.render_mode = says, remembers, render_mode
+        self.resets, self.drawn = 0, 0
+        self.action_space = spaces.Box(-1.0, 1.0, (1, 2), np.float32)
+        self.observation_space = spaces.Dict(
+            {
+                "robot": spaces.Dict({"at": spaces.Box(-9.0, 9.0, (2,)), "speed": spaces.Box(-9.0, 9.0, (1,))}),
+                "goal": spaces.Box(-9.0, 9.0, (2,), np.float64),
+                "mode": spaces.Discrete(3),
+                "wrist": spaces.Box(0, 255, (3, 6, 8), np.uint8),
+            }
+        )
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.resets += 1
+        self.at = self.np_random.uniform(-1.0, 1.0, 2)
+        if self.remembers:
+            self.at = self.at + self.resets
+        return self._seen(0.0), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert action.shape == (1, 2)
+        assert action.dtype == np.float32
+        self.at = self.at + 0.1 * action[0]
+        distance = float(np.linalg.norm(self.at))
+        info = {} if self.says == "nothing" else {self.says: np.float64(distance < 0.2), "distance": distance}
+        return self._seen(1.0), -distance, self.says == "nothing" and distance < 0.2, False, info
+
+    def render(self) -> Any:
+        self.drawn += 1
+        return np.full((4, 5, 3), 10 * self.resets, np.uint8)
+
+    def _seen(self, speed: float) -> dict[str, Any]:
+        wrist = np.zeros((3, 6, 8), np.uint8)
+        wrist[0] = 255
+        robot = {"at": self.at.astype(np.float32), "speed": np.full(1, speed, np.float32)}
+        return {"robot": robot, "goal": np.zeros(2), "mode": 1, "wrist": wrist}
+
+
+class Blind(Point):
+    """Draws nothing."""
+
+    metadata = {"render_modes": [], "render_fps": 20}  # noqa: RUF012
+
+
+gymnasium.register("Point-v0", Point, max_episode_steps=30)
+gymnasium.register("Blind-v0", Blind, max_episode_steps=30)
+gymnasium.register("Endless-v0", Point)
