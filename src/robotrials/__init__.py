@@ -12,9 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_run"]
+__all__ = ["Evaluation", "__version__", "evaluate", "load_run"]
 
-_LAZY = {"load_run": "robotrials.results.frame"}
+_LAZY = {
+    "Evaluation": "robotrials.api",
+    "evaluate": "robotrials.api",
+    "load_run": "robotrials.results.frame",
+}
 """Imported when first used: a worker imports this package too, and needs none of it."""
 
 
