@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.options import coerce, nearest
+
+_COLUMN = 26
 
 
 @dataclass(frozen=True)
@@ -70,3 +74,22 @@ def split_words(argv: Sequence[str], verb: str, known: Collection[str], bare: Ma
             raise ConfigError(f"--{name} needs a value: --{name}=VALUE")
         flags[name] = value
     return Words(tuple(plain), flags)
+
+
+def flag_lines(settings: Any, metavars: Mapping[str, str]) -> str:
+    """The fields of a dataclass as lines of a help page, with their help and default; at most 80 columns."""
+    import textwrap
+
+    lines = []
+    for entry in dataclasses.fields(settings):
+        choices = entry.metadata.get("choices")
+        value = "|".join(choices) if choices else metavars.get(entry.name, "N")
+        default = "" if entry.default in (None, "", dataclasses.MISSING) else f" [{entry.default}]"
+        head = f"  --{entry.name}={value}".ljust(_COLUMN)
+        text = textwrap.wrap(entry.metadata["help"] + default, 80 - _COLUMN, break_on_hyphens=False)
+        if len(head) > _COLUMN:
+            lines.append(head)
+            head = " " * _COLUMN
+        lines.append(head + text[0])
+        lines += [" " * _COLUMN + rest for rest in text[1:]]
+    return "\n".join(lines) + "\n"
