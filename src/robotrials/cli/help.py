@@ -29,7 +29,10 @@ Verbs
   merge     make one run out of shards: robotrials merge --help
   serve     put a policy behind an address: robotrials serve --help
   report    one HTML page of runs, with videos: robotrials report --help
+  leaderboard
+            models by suites, ranked, with ties: robotrials leaderboard --help
   push      put a finished run on the Hub: robotrials push --help
+  dataset   look into a LeRobot dataset: robotrials dataset analyze --help
 
   --help    this page, or the page of a verb
   --version

@@ -1,1 +1,1 @@
-"""What the actions of a LeRobot dataset look like, by how far the task has got: spread, pace and number of strategies."""
+"""What the actions of a LeRobot dataset look like, over the course of the task: spread, pace, ways to move."""
