@@ -143,3 +143,26 @@ def test_requests_of_a_client_that_is_gone_are_dropped(clock: Clock) -> None:
     batcher.add(request(1, 2.0))
     batcher.drop_client(0)
     assert [a.request.client for a in batcher.run()] == [1]
+
+
+def test_while_every_core_simulates_a_batch_waits_to_fill(clock: Clock) -> None:
+    batcher = Batcher(Echo(clock), 4, cores=2)
+    play_rounds(batcher, clock, {0: 0.5, 1: 0.6, 2: 0.7, 3: 0.8}, 2)
+    batcher.add(request(0, 0.0, 9))
+    assert batcher.patience() == pytest.approx(1.0)  # three simulate: a pass would take a core from one of them
+    batcher.add(request(1, 0.0, 9))
+    assert batcher.patience() == pytest.approx(1.0)
+    batcher.add(request(2, 0.0, 9))
+    assert batcher.patience() == 0.0  # one simulates, so a core is idle
+
+
+def test_a_full_batch_waits_for_nobody_and_a_hung_simulator_holds_it_up_for_one_pass_only(clock: Clock) -> None:
+    batcher = Batcher(Echo(clock), 2, cores=1)
+    play_rounds(batcher, clock, {0: 0.5, 1: 0.6}, 1)
+    play_rounds(batcher, clock, {2: 0.5, 3: 0.6}, 1)
+    batcher.add(request(0, 0.0, 9))
+    assert batcher.patience() > 0.0
+    clock.now += 1.01
+    assert batcher.patience() == 0.0
+    batcher.add(request(1, 0.0, 9))
+    assert batcher.patience() == 0.0

@@ -60,6 +60,9 @@ class Policy(ABC):
 
     served: ClassVar[bool] = False
 
+    has_own_device: bool = False
+    """``act`` computes on a GPU or the like, not on the cores that simulators need."""
+
     infer_s: float | None = None
     """For a policy that acts elsewhere: seconds of the last ``act`` that were computation; the rest was waiting."""
 

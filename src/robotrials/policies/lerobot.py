@@ -76,6 +76,7 @@ class LeRobotPolicy(Policy):
         self.revision = loaded.revision
         self.session_mode = self._engine.mode
         self.n_action_steps = self._engine.n_action_steps
+        self.has_own_device = self._engine.device.type != "cpu"
 
     def spec(self) -> PolicySpec:
         return self._engine.spec()

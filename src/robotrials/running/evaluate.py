@@ -34,6 +34,7 @@ from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash
 from robotrials.results.summary import RunSummary, summarize
 from robotrials.running.assembly import run_session
+from robotrials.running.crew import auto_workers
 from robotrials.running.dataset import DatasetMade, DatasetPlan, claim, make_dataset, plan_dataset
 from robotrials.running.description import config_from_json, describe_run, run_identity
 from robotrials.running.directory import (
@@ -46,7 +47,6 @@ from robotrials.running.directory import (
 )
 from robotrials.running.observer import Observer
 from robotrials.running.recording import RecordRule
-from robotrials.running.threads import available_cores
 from robotrials.wire.codec import to_plain
 
 
@@ -119,9 +119,10 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
-    cores = config.eval.batch_size or available_cores()
-    n_workers = max(1, min(cores, len(plan) - done + errors))
-    n_servers = min(_n_servers(config), n_workers)
+    servers = _n_servers(config)
+    crew = config.eval.batch_size or auto_workers(served=servers > 0)
+    n_workers = max(1, min(crew, len(plan) - done + errors))
+    n_servers = min(servers, n_workers)
     return PreparedRun(
         config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors, dataset
     )

@@ -26,6 +26,7 @@ from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.registry import make_policy, told_exactness
 from robotrials.running.messages import WORKER_TALK, Hello, Refused, Serve, Serving
 from robotrials.running.pulse import TOKEN_VARIABLE, Pulse, live_with, start_heart
+from robotrials.running.threads import available_cores
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.stream import listen
 from robotrials.wire.transport import connect_dealer, send
@@ -58,7 +59,8 @@ def serve(address: str, name: str, token: str, where: str) -> None:
     if where.startswith("unix://"):
         Path(where.removeprefix("unix://")).unlink(missing_ok=True)  # left by a server that was killed
     listener = listen(where)
-    server = PolicyServer(Beating(policy, pulse), listener, token)
+    cores = None if policy.has_own_device else available_cores()
+    server = PolicyServer(Beating(policy, pulse), listener, token, cores=cores)
     send(coordinator, Serving(name, spec, policy.describe()))
     pulse.enter("idle")
     server.serve()

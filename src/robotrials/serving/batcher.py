@@ -40,6 +40,8 @@ class Answer:
 _FAST_PASS_S = 200e-6
 _PATIENCE = 0.1
 """Of the last pass's duration, how much a batch may wait for sessions that are known to be about to ask."""
+_PATIENCE_BUSY = 1.0
+"""The same while simulators keep every core busy: starting a pass would only take a core from one of them."""
 
 
 @dataclass
@@ -54,15 +56,20 @@ class _Pace:
 class Batcher:
     """One forward pass at a time over whatever waits, first come first served, up to ``max_batch`` sessions.
 
-    When a pass ends, what has come meanwhile is the next batch. There is one reason to hold it back: a session that was
-    just answered and has so far always asked again at once. Without that, sessions in step fall apart into two
-    groups that take turns, at half the throughput. The wait ends after a tenth of a pass at the latest, and is only
-    for sessions that are open and whose usual pace brings them back by then: never for what cannot come.
+    When a pass ends, what has come meanwhile is the next batch. There are two reasons to hold it back.
+
+    A session was just answered and has so far always asked again at once: without that, sessions in step fall apart
+    into two groups that take turns, at half the throughput. The wait ends after a tenth of a pass at the latest, and
+    is only for sessions that are open and whose usual pace brings them back by then: never for what cannot come.
+
+    The policy computes on ``cores`` that it shares with the simulators, and as many sessions as there are cores are
+    simulating: waiting for a fuller batch then costs nothing, since no core idles.
     """
 
-    def __init__(self, policy: Policy, max_batch: int | None) -> None:
+    def __init__(self, policy: Policy, max_batch: int | None, cores: int | None = None) -> None:
         self._policy = policy
         self._max_batch = max_batch
+        self._cores = cores
         self._waiting: deque[Request] = deque()
         self._paces: dict[tuple[int, int], _Pace] = {}
         self._pass_s = 0.0
@@ -100,11 +107,15 @@ class Batcher:
         now = time.perf_counter()
         if self._held_since is None:
             self._held_since = now
+        thinking = [pace for pace in self._paces.values() if pace.is_thinking]
+        if self._cores is not None and len(thinking) >= self._cores:
+            left = self._held_since + _PATIENCE_BUSY * self._pass_s - now
+            return max(0.0, left)
         deadline = self._held_since + _PATIENCE * self._pass_s
         if now >= deadline:
             return 0.0
-        for pace in self._paces.values():
-            if pace.is_thinking and pace.think_s is not None and pace.answered_at + pace.think_s < deadline:
+        for pace in thinking:
+            if pace.think_s is not None and pace.answered_at + pace.think_s < deadline:
                 return deadline - now
         return 0.0
 

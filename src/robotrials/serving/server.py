@@ -45,21 +45,28 @@ class _Client:
     layout: Layout | None = None
     memory: SharedBytes | None = None
     sessions: dict[int, Session] = field(default_factory=dict)
+    failed: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """Sessions that the policy could not begin: why, and whether trying again cannot help."""
 
 
 class PolicyServer:
     """Serves one policy to the workers that connect to ``listener`` and know ``token``."""
 
     def __init__(
-        self, policy: Policy, listener: socket.socket, token: str, about: Mapping[str, Any] | None = None
+        self,
+        policy: Policy,
+        listener: socket.socket,
+        token: str,
+        about: Mapping[str, Any] | None = None,
+        cores: int | None = None,
     ) -> None:
-        """``about`` is told to every client, beside the policy's spec."""
+        """``about`` is told to every client, beside the policy's spec. ``cores``: see ``Batcher``."""
         self._policy = policy
         self._about = dict(about or {})
         self._spec = policy.spec()
         self._listener = listener
         self._token = token
-        self._batcher = Batcher(policy, self._spec.max_batch)
+        self._batcher = Batcher(policy, self._spec.max_batch, cores)
         self._selector = selectors.DefaultSelector()
         self._clients: dict[int, _Client] = {}
         self._next = 1
@@ -134,11 +141,12 @@ class PolicyServer:
         elif not client.name:
             raise WireError(f"{message.kind} before attach")
         elif isinstance(message, Open):
-            if len(client.sessions) >= _MAX_SESSIONS_A_CLIENT:
+            if len(client.sessions) + len(client.failed) >= _MAX_SESSIONS_A_CLIENT:
                 raise WireError(f"more than {_MAX_SESSIONS_A_CLIENT} open sessions")
-            client.sessions[message.session] = self._policy.new_session(message.episode, message.task)
+            self._open(client, message)
         elif isinstance(message, Close):
             client.sessions.pop(message.session, None)
+            client.failed.pop(message.session, None)
             self._batcher.drop_session(client.number, message.session)
         elif isinstance(message, Share):
             self._share(client, message)
@@ -154,6 +162,13 @@ class PolicyServer:
         client.name = message.client or f"client {client.number}"
         client.stream.set_timeout(_CLIENT_S)
         client.stream.send(encode(Attached(self._spec, self._about)))
+
+    def _open(self, client: _Client, message: Open) -> None:
+        """An episode that the policy cannot begin is told when it asks for actions: opening has no answer."""
+        try:
+            client.sessions[message.session] = self._policy.new_session(message.episode, message.task)
+        except Exception as error:  # noqa: BLE001  of one episode of one client, whatever it is
+            client.failed[message.session] = (_reason(error), isinstance(error, ContractError))
 
     def _share(self, client: _Client, message: Share) -> None:
         if client.memory is not None:
@@ -171,6 +186,9 @@ class PolicyServer:
 
     def _enqueue(self, client: _Client, act: Act, frame: Frame) -> None:
         session = client.sessions.get(act.session)
+        if act.session in client.failed:
+            self._trouble(client, act.request, *client.failed[act.session])
+            return
         if session is None:
             self._trouble(client, act.request, f"no session {act.session} is open here: was the server restarted?")
             return

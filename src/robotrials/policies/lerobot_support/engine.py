@@ -41,10 +41,10 @@ class Engine:
     ) -> None:
         self._policy = policy = loaded.policy
         self._loaded = loaded
-        self._device = torch.device(str(policy.config.device))
+        self.device = torch.device(str(policy.config.device))
         self._exact = exact
         self._threads = threads
-        exactness.configure_torch(self._device, threads, exact)
+        exactness.configure_torch(self.device, threads, exact)
         self.mode = sessions.choose_mode(policy, mode)
         self.needs = Needs.of(loaded.config_dict())
         self._observations = self.needs.observations(absent)
@@ -52,7 +52,7 @@ class Engine:
         self._processing = Processing(
             loaded.preprocessor,
             loaded.postprocessor,
-            self._device,
+            self.device,
             history=self._n_obs_steps if self.mode == HISTORY else None,
         )
         self.n_action_steps = sessions.effective_n_action_steps(policy)
@@ -103,7 +103,7 @@ class Engine:
             "batching": asdict(self.batching),
             "exact": self._exact,
             "device": str(config.device),
-            "device_name": torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else "cpu",
+            "device_name": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu",
             "dtype": str(next(self._policy.parameters()).dtype).removeprefix("torch."),
             "use_amp": bool(config.use_amp),
             "torch_threads": self._threads,
@@ -129,7 +129,7 @@ class Engine:
         forward = sessions.history_forward if self.mode == HISTORY else sessions.chunk_forward
         with torch.inference_mode(), self._autocast():
             batch = self._processing.batch(observations)
-            noise = exactness.noise_of(seeds, self._device) if self._samples else contextlib.nullcontext()
+            noise = exactness.noise_of(seeds, self.device) if self._samples else contextlib.nullcontext()
             with noise:
                 chunk = forward(self._policy, batch)
             return self._processing.actions(chunk[:, : self._played])
@@ -137,22 +137,22 @@ class Engine:
     def _run_copy(self, twin: Any, observation: Observation, seed: int) -> np.ndarray:
         with torch.inference_mode(), self._autocast():
             batch = self._processing.batch([observation])
-            with exactness.noise_of([seed], self._device):
+            with exactness.noise_of([seed], self.device):
                 chunk = sessions.copy_forward(twin, batch)
             return self._processing.actions(chunk)
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
         """As lerobot-eval: mixed precision around processing and policy alike."""
-        return torch.autocast(self._device.type) if self._policy.config.use_amp else contextlib.nullcontext()
+        return torch.autocast(self.device.type) if self._policy.config.use_amp else contextlib.nullcontext()
 
     def _choose_batching(self, max_batch: int | None) -> exactness.Batching:
         if self.mode == COPY:
             return exactness.Batching(1, False, True, True, "each session drives its own copy of the policy")
-        size = exactness.default_size(self._device, self._exact) if max_batch is None else max_batch
+        size = exactness.default_size(self.device, self._exact) if max_batch is None else max_batch
         rows = [self._made_up_row(i) for i in range(size)]
         self._samples = False
-        self._samples = exactness.draws_noise(self._run, rows[0], self._device)
-        return exactness.choose_batching(self._run, rows, self._device, self._exact, self._samples)
+        self._samples = exactness.draws_noise(self._run, rows[0], self.device)
+        return exactness.choose_batching(self._run, rows, self.device, self._exact, self._samples)
 
     def _shape_of_chunk(self) -> tuple[int, int]:
         """The (T, A) that really come out: a policy may return fewer actions than n_action_steps promises, and

@@ -20,10 +20,11 @@ import torch
 from robotrials.benchmarks.base import Observation
 from robotrials.policies.lerobot_support.noise import RowNoise, UnsplittableDrawError, seeded
 
-PADDED_SIZE = {"cpu": 2, "cuda": 8}
+PADDED_SIZE = {"cpu": 4, "cuda": 8}
 """Rows that every batch is padded to by default, by device type (1 on others). Part of the run's identity, so it may
-not depend on how many cores, workers or servers there are. On a CPU a batch of 2 costs ACT what one row costs (26 ms on
-one thread; 4 rows 42, 8 rows 70), so padding loses nothing; models that gain less pay up to 1.7 x for an empty place.
+not depend on how many cores, workers or servers there are. ACT on one thread of a CPU takes 28, 26, 42, 70, 138 ms for
+1, 2, 4, 8, 16 rows; more workers than cores (``running.crew``) and a batcher that waits while all cores simulate keep
+batches full.
 """
 
 LARGEST_BATCH = 16

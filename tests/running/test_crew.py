@@ -1,0 +1,45 @@
+"""How many workers a run gets by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from robotrials.running import crew
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Files that the machine shows, by path; 4 cores."""
+    files = {"/proc/meminfo": "MemTotal: 99999999 kB\nMemAvailable: 30000000 kB\n"}
+    monkeypatch.setattr(crew, "_read", files.get)
+    monkeypatch.setattr(crew, "available_cores", lambda: 4)
+    return files
+
+
+def test_a_policy_in_the_worker_gets_one_worker_a_core(machine: dict[str, str]) -> None:
+    assert crew.auto_workers(served=False) == 4
+
+
+def test_a_served_policy_gets_workers_that_wait_while_every_core_simulates(machine: dict[str, str]) -> None:
+    assert crew.auto_workers(served=True) == 12
+
+
+def test_little_memory_means_fewer_workers_but_one_a_core(machine: dict[str, str]) -> None:
+    machine["/proc/meminfo"] = "MemAvailable: 10000000 kB\n"
+    assert crew.auto_workers(served=True) == 6
+    machine["/proc/meminfo"] = "MemAvailable: 1000000 kB\n"
+    assert crew.auto_workers(served=True) == 4
+
+
+@pytest.mark.parametrize(
+    ("limit", "used"),
+    [
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ],
+)
+def test_the_control_group_s_limit_counts_less_what_is_used(machine: dict[str, str], limit: str, used: str) -> None:
+    machine[limit], machine[used] = "9000000000", "1000000000"
+    assert crew.available_memory() == 8e9
+    machine[limit] = "max"
+    assert crew.available_memory() == 30000000 * 1024
