@@ -121,6 +121,9 @@ def _model(hub: Hub, repo: str, rest: str, query: dict[str, list[str]], body: by
         return _json({"files": [{**mode, "shouldIgnore": False, "oid": None} for mode in modes]})
     if rest.startswith("/commit/"):
         return _commit(hub, repo, query, body)
+    if rest.startswith("/tree/"):
+        listed = hub.repos[repo].items()
+        return _json([{"type": "file", "path": path, "size": len(c), "oid": SHA} for path, c in listed])
     siblings = [{"rfilename": name} for name in hub.repos[repo]]
     return _json({"_id": "1", "id": repo, "modelId": repo, "sha": SHA, "private": False, "tags": [], "downloads": 0,
                   "likes": 0, "siblings": siblings})  # fmt: skip

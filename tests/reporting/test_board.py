@@ -1,0 +1,122 @@
+"""Who is ranked, who ties, and who is not complete."""
+
+from __future__ import annotations
+
+import pytest
+
+from robotrials.errors import ConfigError
+from robotrials.reporting.board import Board, Cell, make_board
+from robotrials.reporting.sources import Counts, Source
+from robotrials.stats.intervals import suite_rate
+
+
+def source(model: str, env: str = "libero", label: str = "", **suites: list[tuple[int, int]]) -> Source:
+    """``suites`` maps a suite to (successes, episodes) of its tasks 0, 1, ..."""
+    tasks = {suite: {i: Counts(k, n) for i, (k, n) in enumerate(counts)} for suite, counts in suites.items()}
+    return Source(model, env, label or model, tasks)
+
+
+def cells(board: Board, column: str) -> dict[str, Cell]:
+    (position,) = [i for i, c in enumerate(board.columns) if c.name == column]
+    return {model.name: model.cells[position] for model in board.models}
+
+
+def test_overall_weighs_every_task_the_same_and_has_the_suites_interval() -> None:
+    board = make_board([source("a", goal=[(9, 10), (1, 10)], long=[(5, 20)])])
+    assert [column.name for column in board.columns] == ["Overall", "goal", "long"]
+    overall = cells(board, "Overall")["a"]
+    rate, low, high = suite_rate([(9, 10), (1, 10), (5, 20)])
+    assert (overall.rate, overall.interval) == (rate, (low, high))
+    assert (overall.successes, overall.finished, overall.rank, overall.best) == (15, 40, 1, True)
+
+
+def test_overlapping_intervals_are_ties_and_clearly_worse_models_come_after_all_that_are_better() -> None:
+    board = make_board(
+        [
+            source("low", goal=[(10, 100)]),
+            source("b", goal=[(88, 100)]),
+            source("a", goal=[(90, 100)]),
+            source("c", goal=[(86, 100)]),
+        ]
+    )
+    ranks = {name: cell.rank for name, cell in cells(board, "goal").items()}
+    assert ranks == {"a": 1, "b": 1, "c": 1, "low": 4}
+    assert [model.name for model in board.models] == ["a", "b", "c", "low"]
+    assert [cell.best for cell in cells(board, "goal").values()] == [True, False, False, False]
+
+
+def test_a_model_without_a_suite_has_no_mean_and_stands_apart() -> None:
+    whole = source("whole", goal=[(1, 10)], long=[(1, 10)])
+    board = make_board([source("half", goal=[(10, 10)]), whole])
+    assert [model.name for model in board.models] == ["whole", "half"]
+    half = cells(board, "Overall")["half"]
+    assert (half.rate, half.rank, half.missing) == (None, None, "1 of 2 suites")
+    assert cells(board, "goal")["half"].rank == 1
+    assert cells(board, "long")["half"].missing == "no results"
+
+
+def test_tasks_episodes_and_errors_that_are_missing_take_the_rank_and_are_named() -> None:
+    fewer = source("fewer", goal=[(10, 10)])
+    erred = Source("erred", "libero", "", {"goal": {0: Counts(9, 9, errors=1), 1: Counts(10, 10)}})
+    stopped = Source("stopped", "libero", "", {"goal": {0: Counts(10, 10), 1: Counts(4, 4, missing=6)}})
+    board = make_board([fewer, erred, stopped, source("whole", goal=[(1, 10), (2, 10)])])
+    found = cells(board, "goal")
+    assert {name: cell.missing for name, cell in found.items()} == {
+        "whole": "",
+        "erred": "1 errors",
+        "fewer": "1 of 2 tasks",
+        "stopped": "6 episodes not run",
+    }
+    assert found["fewer"].rate == 1.0
+    assert [name for name, cell in found.items() if cell.rank] == ["whole"]
+
+
+def test_files_of_one_model_are_one_row_and_a_second_result_of_a_suite_is_another() -> None:
+    board = make_board(
+        [
+            source("a", label="one", goal=[(1, 2)]),
+            source("a", label="two", long=[(2, 2)]),
+            source("a", label="three", goal=[(0, 2)]),
+        ]
+    )
+    assert {model.name: model.labels for model in board.models} == {"a": ["one", "two"], "a (three)": ["three"]}
+
+
+def test_a_file_that_does_not_say_its_benchmark_joins_the_only_one_with_that_suite() -> None:
+    board = make_board([source("a", goal=[(1, 2)]), source("b", env="", goal=[(1, 2)])])
+    assert [column.name for column in board.columns] == ["goal"]
+    two = make_board(
+        [source("a", goal=[(1, 2)]), source("c", env="other", goal=[(1, 2)]), source("b", env="", goal=[(1, 2)])]
+    )
+    assert {model.name: model.cells[0].missing for model in two.models}["b"] == "1 of 3 suites"
+
+
+def test_several_benchmarks_have_a_mean_each_and_suites_of_one_name_are_told_apart() -> None:
+    board = make_board(
+        [source("a", goal=[(1, 2)], easy=[(1, 2)]), source("a", env="meta", easy=[(1, 2)], hard=[(1, 2)])]
+    )
+    assert [column.name for column in board.columns] == [
+        "Overall", "libero", "meta", "goal", "libero/easy", "meta/easy", "hard",
+    ]  # fmt: skip
+
+
+def test_only_suites_that_are_asked_for_count() -> None:
+    sources = [source("half", goal=[(10, 10)]), source("whole", goal=[(1, 10)], long=[(1, 10)])]
+    board = make_board(sources, ["goal"])
+    assert [(model.name, model.cells[0].rank) for model in board.models] == [("half", 1), ("whole", 2)]
+    with pytest.raises(ConfigError, match="no results have a suite 'gaol'; there are goal, libero, long"):
+        make_board(sources, ["gaol"])
+
+
+def test_sums_without_tasks_are_ranked_too() -> None:
+    sums = Source("sums", "libero", "", {"goal": {None: Counts(9, 10)}})
+    board = make_board([sums, source("a", goal=[(5, 5), (5, 5)])])
+    assert {name: (cell.missing, cell.rank) for name, cell in cells(board, "goal").items()} == {
+        "a": ("", 1),
+        "sums": ("", 1),
+    }
+
+
+def test_nothing_to_rank_is_refused_with_the_reasons() -> None:
+    with pytest.raises(ConfigError, match="no results to make a leaderboard of\n  lab/a: gone"):
+        make_board([], not_read=["lab/a: gone"])
