@@ -4,9 +4,14 @@ hold it before the worker starts."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ctypes.util import find_library
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from robotrials.benchmarks import egl
+from robotrials.benchmarks.egl import Device
+from robotrials.benchmarks.system_packages import install_line
 from robotrials.errors import ConfigError
 
 _OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
@@ -40,3 +45,153 @@ def gl_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if find_library(library):
             return {"MUJOCO_GL": backend}
     return {}
+
+
+DEVICE_ID = "MUJOCO_EGL_DEVICE_ID"
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What draws: ``device`` is ``gpu``, ``cpu``, or ``user`` where the user's own variables decide. ``gpus`` are the
+    EGL numbers that workers are spread over, ``words`` are for people, ``note`` says what ``auto`` has fallen back
+    from."""
+
+    device: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[int, ...] = ()
+    words: str = ""
+    note: str = ""
+
+    def of_worker(self, slot: int) -> dict[str, str]:
+        """The variables of worker ``slot``: each has one GPU, in turn."""
+        own = {DEVICE_ID: str(self.gpus[slot % len(self.gpus)])} if self.gpus else {}
+        return {**self.variables, **own}
+
+
+def choose_rendering(
+    wanted: str,
+    environ: Mapping[str, str],
+    probe: Callable[[], tuple[Sequence[Device], str]] = egl.probe,
+    gpu_is_there: Callable[[], bool] = egl.gpu_is_there,
+) -> Rendering:
+    """EGL or OSMesa, and on which device, for ``wanted`` (``--render.device``): gpu, cpu or auto.
+
+    ``auto`` takes a GPU that EGL can draw on and that CUDA_VISIBLE_DEVICES leaves visible, else the processor, and then
+    says why. The drivers are asked only where the kernel shows a GPU, or one is insisted on.
+
+    Raises:
+        ConfigError: the device asked for cannot draw, or the user's own variables say otherwise.
+    """
+    set_by_user = (environ.get("MUJOCO_GL") or environ.get("PYOPENGL_PLATFORM") or "").lower()
+    if wanted == "gpu":
+        if set_by_user not in ("", "egl"):
+            raise ConfigError(
+                f"--render.device=gpu draws with EGL, but MUJOCO_GL or PYOPENGL_PLATFORM is {set_by_user}"
+            )
+        devices, problem = probe()
+        gpus = usable_gpus(devices, environ)
+        if not gpus:
+            raise ConfigError(
+                f"--render.device=gpu: {why_no_gpu(devices, problem, environ)}; robotrials doctor says more"
+            )
+        return _on_gpus(gpus)
+    if set_by_user not in ("", "egl", "osmesa"):
+        return Rendering("user", gl_environment(environ), words=f"MUJOCO_GL={set_by_user}, as you set it")
+    if set_by_user == "osmesa":
+        return Rendering("cpu", gl_environment(environ), words="OSMesa, on the processor")
+    if not gpu_is_there():
+        return _plain_software(environ)
+    devices, problem = probe()
+    gpus = usable_gpus(devices, environ)
+    if wanted == "auto" and gpus:
+        return _on_gpus(gpus)
+    note = "" if wanted == "cpu" else f"drawing on the processor: {why_no_gpu(devices, problem, environ)}"
+    return _software_beside_a_gpu(devices, set_by_user, note)
+
+
+def usable_gpus(devices: Sequence[Device], environ: Mapping[str, str]) -> list[Device]:
+    """The GPUs that EGL draws on, in the order of CUDA_VISIBLE_DEVICES where that is set: a simulator belongs on the
+    GPUs that this run was given. What the user set as MUJOCO_EGL_DEVICE_ID wins."""
+    gpus = [device for device in devices if device.is_gpu]
+    chosen = environ.get(DEVICE_ID, "")
+    if chosen.isdigit():
+        return [device for device in gpus if device.index == int(chosen)]
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None or not any(device.cuda is not None for device in gpus):
+        return gpus  # those of other makers are not CUDA's to hide
+    by_cuda = {device.cuda: device for device in gpus if device.cuda is not None}
+    return [by_cuda[number] for number in visible_cuda(visible) if number in by_cuda]
+
+
+def visible_cuda(visible: str, known: Mapping[str, int] | None = None) -> list[int]:
+    """The numbers in CUDA_VISIBLE_DEVICES, up to the first that is none, as CUDA reads it; GPU-<uuid> by the driver's
+    list (``known``: uuid to number)."""
+    numbers: list[int] = []
+    for word in filter(None, (part.strip() for part in visible.split(","))):
+        if word.isdigit():
+            numbers.append(int(word))
+            continue
+        uuids = _uuids() if known is None else known
+        matching = [number for uuid, number in uuids.items() if word.startswith("GPU-") and uuid.startswith(word)]
+        if len(matching) != 1:
+            break
+        numbers += matching
+    return numbers
+
+
+def why_no_gpu(devices: Sequence[Device], problem: str, environ: Mapping[str, str]) -> str:
+    """In words, why no GPU can be drawn on."""
+    gpus = [device for device in devices if device.is_gpu]
+    if gpus and environ.get(DEVICE_ID):
+        return f"{DEVICE_ID}={environ[DEVICE_ID]} is no GPU that EGL offers; those are {', '.join(map(_name, gpus))}"
+    if gpus:
+        return (
+            f"CUDA_VISIBLE_DEVICES={environ.get('CUDA_VISIBLE_DEVICES')!r} hides every GPU that EGL offers: "
+            f"{', '.join(map(_name, gpus))}"
+        )
+    broken = next((device.problem for device in devices if device.problem), "")
+    if broken:
+        return f"EGL cannot draw on its devices: {broken}"
+    if devices:
+        return (
+            "EGL offers software only; a container needs the driver's graphics part, too "
+            "(NVIDIA_DRIVER_CAPABILITIES=all), and a host its package libnvidia-gl"
+        )
+    return f"EGL offers no device: {problem}"
+
+
+def _on_gpus(gpus: Sequence[Device]) -> Rendering:
+    numbers = tuple(device.index for device in gpus)
+    return Rendering("gpu", {"MUJOCO_GL": "egl"}, numbers, f"EGL on {', '.join(map(_name, gpus))}")
+
+
+def _plain_software(environ: Mapping[str, str]) -> Rendering:
+    variables = gl_environment(environ)
+    backend = variables.get("MUJOCO_GL", environ.get("MUJOCO_GL", ""))
+    return Rendering("cpu", variables, words=f"{_OFFSCREEN.get(backend, 'no library')}, on the processor")
+
+
+def _software_beside_a_gpu(devices: Sequence[Device], set_by_user: str, note: str) -> Rendering:
+    """OSMesa, which knows no GPU; else EGL's own software device, which must be named or EGL takes the GPU."""
+    if set_by_user != "egl" and not egl.osmesa_problem():
+        return Rendering("cpu", {"MUJOCO_GL": "osmesa"}, words="OSMesa, on the processor", note=note)
+    software = [device.index for device in devices if device.renderer and not device.is_gpu]
+    if software:
+        return Rendering(
+            "cpu", {"MUJOCO_GL": "egl", DEVICE_ID: str(software[0])}, words="EGL, on the processor", note=note
+        )
+    raise ConfigError(f"nothing here can draw on the processor; install OSMesa: {install_line(['libosmesa6'])}")
+
+
+def _name(device: Device) -> str:
+    return f"{device.renderer.partition('/')[0]} (EGL device {device.index})"
+
+
+def _uuids() -> dict[str, int]:
+    """UUID to number of NVIDIA's GPUs, numbered by their place on the bus as CUDA_DEVICE_ORDER=PCI_BUS_ID does."""
+    found: dict[str, int] = {}
+    for number, path in enumerate(sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))):
+        for line in path.read_text().splitlines():
+            if line.startswith("GPU UUID"):
+                found[line.partition(":")[2].strip()] = number
+    return found

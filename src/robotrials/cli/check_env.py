@@ -91,13 +91,15 @@ def parse(argv: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str
 def _findings(choice: Any, settings: Any, quiet: bool) -> list[dict[str, Any]]:
     """What the check in the benchmark's own interpreter finds; a process that dies is a finding, too."""
     from robotrials.benchmarks import environments
-    from robotrials.benchmarks.gl import gl_environment
+    from robotrials.benchmarks.gl import choose_rendering
     from robotrials.benchmarks.registry import benchmark_class
     from robotrials.running.threads import thread_limits
 
     python = choice.python or sys.executable
-    added = environments.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
-    environment = {**os.environ, **gl_environment(os.environ), **thread_limits(1), **added}
+    cls = benchmark_class(choice.type)
+    added = environments.variables(cls.installation, choice.python, os.environ)
+    gl = choose_rendering("auto", os.environ).of_worker(0) if cls.uses_gl else {}
+    environment = {**os.environ, **gl, **thread_limits(1), **added}
     path = filter(None, [environment.get("PYTHONPATH"), os.getcwd()])
     environment["PYTHONPATH"] = os.pathsep.join(path)
     reader, writer = os.pipe()

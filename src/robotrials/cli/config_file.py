@@ -10,7 +10,7 @@ import yaml
 
 from robotrials.errors import ConfigError
 
-SECTIONS = ("policy", "env", "eval", "stats")
+SECTIONS = ("policy", "env", "eval", "stats", "render")
 MAPS = ("rename_map",)
 """Names whose value is itself a map; any other map is a section, so that a misspelt one is met by name."""
 

@@ -29,6 +29,9 @@ NAMED = ("policy.type", "policy.path", "policy.python", "env.type", "env.task", 
 LINE_ONLY = {"config_path": Path, "dry_run": bool}
 """Flags of the command line that a configuration file cannot hold."""
 
+ALIASES = {"render_device": "render.device"}
+"""Flags that users of other evaluators type, and ours."""
+
 KNOWN = (*NAMED, *SET, *TOP, *LINE_ONLY, *lerobot_flags.NAMES)
 BOOLEAN = {name for name, hint in {**TOP, **SET, **LINE_ONLY}.items() if hint is bool} | lerobot_flags.BOOLEAN
 TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
@@ -81,6 +84,7 @@ def read_flags(argv: Sequence[str]) -> dict[str, str]:
             raise ConfigError(_leftover(word))
         written, equals, value = word[2:].partition("=")
         name = written.replace("-", "_")
+        name = ALIASES.get(name, name)
         check_names([name])
         if not equals:
             value = _next_value(name, words)

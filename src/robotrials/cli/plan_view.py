@@ -28,6 +28,7 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
         *(("Observes" if i == 0 else "", words) for i, words in enumerate(_observations(plan.tasks))),
         ("Workers", _workers(prepared)),
         *([("Simulator", _interpreter(prepared.config.env))] if prepared.config.env.python else []),
+        *([("Rendering", prepared.rendering.words)] if prepared.rendering else []),
         ("Videos", config.eval.record),
         *([("Dataset", _dataset(prepared.dataset))] if prepared.dataset is not None else []),
         ("Directory", str(prepared.output_dir)),

@@ -26,6 +26,8 @@ def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
 
     Returns 0 when every episode of the plan has an outcome and none erred (or after a dry run), else 2.
     """
+    if prepared.rendering and prepared.rendering.note:
+        output.note(prepared.rendering.note)
     console = draw.make_console(sys.stdout)  # its width and alphabet decide how the tables are laid out
     if dry_run:
         show(plan_lines(prepared, console))

@@ -68,7 +68,16 @@ class StatsSettings:
     )
 
 
-SETTINGS: dict[str, type] = {"eval": EvalSettings, "stats": StatsSettings}
+@dataclass(frozen=True)
+class RenderSettings:
+    """What draws the pictures of simulators that use OpenGL: ``--render.*``."""
+
+    device: str = option(
+        "auto", "auto: a GPU that EGL can draw on, else the processor, and says so", choices=("auto", "gpu", "cpu")
+    )
+
+
+SETTINGS: dict[str, type] = {"eval": EvalSettings, "stats": StatsSettings, "render": RenderSettings}
 """Sections of the configuration whose options are known here, by name."""
 
 
@@ -85,3 +94,4 @@ class RunConfig:
     rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")
     allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")
     stats: StatsSettings = field(default_factory=StatsSettings)
+    render: RenderSettings = field(default_factory=RenderSettings)

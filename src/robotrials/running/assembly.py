@@ -14,7 +14,7 @@ import zmq
 
 from robotrials.benchmarks import environments
 from robotrials.benchmarks.base import Benchmark
-from robotrials.benchmarks.gl import gl_environment
+from robotrials.benchmarks.gl import Rendering, gl_environment
 from robotrials.datasets.spool import clear_unfinished
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan
@@ -49,6 +49,7 @@ def run_session(
     observer: Observer,
     on_policy: PolicyNote,
     kept_cameras: tuple[str, ...] | None = None,
+    rendering: Rendering | None = None,
 ) -> bool:
     """Run the episodes that have no outcome in ``ledger``; True when a signal ended it before all had one.
     ``kept_cameras`` as in ``Job``."""
@@ -89,6 +90,7 @@ def run_session(
                 config.env.python,
                 # While the policy loads, the simulator can be imported.
                 lambda name: [f"--preload={','.join(benchmark.modules)}"] if n_servers else [],
+                lambda name: rendering.of_worker(slot_of(name)) if rendering else {},
             ),
             router=bind_router(context, endpoint.address),
             token=token,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
-from robotrials.benchmarks.gl import check_gl
+from robotrials.benchmarks.gl import Rendering, check_gl, choose_rendering
 from robotrials.benchmarks.installed import look_up, placed
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError, IdentityError, LedgerError
@@ -66,6 +66,7 @@ class PreparedRun:
     done: int
     errors: int
     dataset: DatasetPlan | None = None
+    rendering: Rendering | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -103,8 +104,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     if not as_recorded:
         config = replace(config, env=placed(config.env))
     benchmark = make_benchmark(config.env)
-    if benchmark.uses_gl:
-        check_gl(os.environ)
+    rendering = _rendering(config, benchmark)
     installed = look_up(config.env)
     policies.validate(config.policy)
     config = _with_absolute_paths(config)
@@ -116,6 +116,8 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     policy = policies.fitted(config.policy, whole.tasks, config.rename_map)
     identified = replace(config, policy=policies.without_places(config.policy))
     identity = run_identity(identified, benchmark, installed, whole, policies.revision(config.policy))
+    if rendering is not None and rendering.device == "gpu":
+        identity["render"] = "gpu"  # its pictures are not the processor's, bit by bit
     plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
@@ -124,7 +126,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     n_workers = max(1, min(crew, len(plan) - done + errors))
     n_servers = min(servers, n_workers)
     return PreparedRun(
-        config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors, dataset
+        config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors, dataset, rendering
     )
 
 
@@ -187,7 +189,8 @@ def _run_missing(
 ) -> bool:
     """One session of the run, noted in run.json; True when a signal ended it early."""
     began = time.monotonic()
-    session = {"started_at": time.time(), "workers": prepared.n_workers, "wall_s": None}
+    drawn = prepared.rendering.words if prepared.rendering else None
+    session = {"started_at": time.time(), "workers": prepared.n_workers, "wall_s": None, "rendering": drawn}
     described["sessions"].append(session)
     changes = differences(described["identity"], prepared.identity)
     if changes:
@@ -222,6 +225,7 @@ def _run_missing(
             observer,
             keep_policy,
             prepared.dataset.layout.cameras if prepared.dataset is not None else None,
+            prepared.rendering,
         )
     finally:
         session["wall_s"] = time.monotonic() - began
@@ -230,6 +234,23 @@ def _run_missing(
         else:
             with contextlib.suppress(LedgerError):  # what ended the run is what is told
                 directory.write_run_json(described)
+
+
+def _rendering(config: RunConfig, benchmark: Benchmark) -> Rendering | None:
+    """What draws; None for a benchmark that does not draw through OpenGL, or does it by itself.
+
+    Raises:
+        ConfigError: --render.device cannot be had, or MUJOCO_GL names what MuJoCo does not know.
+    """
+    wanted = config.render.device
+    if benchmark.uses_gl:
+        check_gl(os.environ)
+        return choose_rendering(wanted, os.environ)
+    if wanted == "gpu":
+        raise ConfigError(
+            f"--render.device=gpu: {config.env.type} does not draw through OpenGL; its options say how it draws"
+        )
+    return None
 
 
 def _check_settings(config: RunConfig) -> None:

@@ -36,6 +36,7 @@ class LocalLauncher:
         environment: Mapping[str, str],
         python: str | None = None,
         arguments: Callable[[str], Sequence[str]] = lambda name: (),
+        variables: Callable[[str], Mapping[str, str]] = lambda name: {},
     ) -> None:
         self._module = module
         self._address = address
@@ -43,6 +44,7 @@ class LocalLauncher:
         self._environment = dict(environment)
         self._python = python or sys.executable
         self._arguments = arguments
+        self._variables = variables
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
@@ -64,7 +66,7 @@ class LocalLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=self._environment,
+                    env={**self._environment, **self._variables(name)},
                     start_new_session=True,
                 )
             except OSError as error:
