@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 from robotrials.stats.intervals import wilson
 from robotrials.stats.paired import mcnemar
-from robotrials.stats.sequential import PairedTest, confidence_sequence, paired_e_value
+from robotrials.stats.sequential import PairedTest, confidence_sequence, paired_e_value, unfinished_sequence
 
 
 @pytest.mark.parametrize(
@@ -91,33 +93,79 @@ def test_a_real_difference_is_found_before_the_end() -> None:
     assert np.median(stops) < 100
 
 
+@functools.cache
+def look(successes: int, finished: int, running: int = 0) -> tuple[float, float]:
+    return unfinished_sequence(successes, finished, running)
+
+
 @pytest.mark.parametrize("rates", [[0.5], [0.9], [0.99], [1.0, 0.0, 0.5, 0.9], [0.2, 0.95]])
-def test_95_of_100_confidence_sequences_hold_the_rate_at_every_look(rates: list[float]) -> None:
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_95_of_100_confidence_sequences_hold_the_mean_rate_at_every_look(rates: list[float], in_turn: bool) -> None:
+    """Tasks take turns, or come one after the other, so that the mean rate drifts; somebody looks after every
+    episode."""
     rng = np.random.default_rng(29)
-    rounds = 150
-    outcomes = rng.random((400, rounds, len(rates))) < np.array(rates)
-    known: dict[tuple[int, int], tuple[float, float]] = {}
+    n, runs = 120, 400
+    own = np.resize(rates, n) if in_turn else np.sort(np.resize(rates, n))
+    sums = np.cumsum(rng.random((runs, n)) < own, axis=1)
+    means = np.cumsum(own) / np.arange(1, n + 1)
     left = 0
-    for run in outcomes:
-        sums = np.cumsum(run.sum(axis=1))
-        held = True
-        for done, k in enumerate(sums, start=1):
-            key = (int(k), done * len(rates))
-            if key not in known:
-                known[key] = confidence_sequence(*key)
-            held = held and known[key][0] <= np.mean(rates) <= known[key][1]
-        left += not held
-    assert left / 400 <= 0.05
+    for run in sums:
+        looks = [look(int(k), n) for n, k in enumerate(run, start=1)]
+        left += not all(low <= mean <= high for (low, high), mean in zip(looks, means, strict=True))
+    assert left / runs <= 0.05
+
+
+def test_looking_at_wilsons_interval_after_every_episode_misses_the_rate_more_often_than_it_says() -> None:
+    rng = np.random.default_rng(31)
+    sums = np.cumsum(rng.random((400, 200)) < 0.5, axis=1)
+    missed = [
+        any(not wilson(int(k), n)[0] <= 0.5 <= wilson(int(k), n)[1] for n, k in enumerate(run, 1)) for run in sums
+    ]
+    assert np.mean(missed) > 0.15
 
 
 def test_a_confidence_sequence_is_wider_than_a_fixed_interval_and_mirrored() -> None:
-    for k, n in ((0, 1), (5, 10), (45, 50), (50, 50), (900, 1000)):
+    for k, n in ((0, 1), (5, 10), (45, 50), (50, 50), (900, 1000), (70_000, 100_000)):
         low, high = confidence_sequence(k, n)
         fixed_low, fixed_high = wilson(k, n)
         assert low <= fixed_low + 1e-12
         assert high >= fixed_high - 1e-12
         assert low <= k / n <= high
+        assert high - low < 3.2 * (fixed_high - fixed_low)
         assert confidence_sequence(n - k, n) == pytest.approx((1 - high, 1 - low), abs=1e-12)
     assert confidence_sequence(0, 0) == (0.0, 1.0)
-    with pytest.raises(ValueError, match="between 0 and n = 2, got 3"):
+    with pytest.raises(ValueError, match=r"between 0 and n = 2.*got 3"):
         confidence_sequence(3, 2)
+
+
+def test_what_still_runs_may_go_either_way() -> None:
+    low, high = unfinished_sequence(18, 20, 4)
+    assert (low, high) == (confidence_sequence(18, 24)[0], confidence_sequence(22, 24)[1])
+    assert unfinished_sequence(0, 0, 3) == (0.0, 1.0)
+
+
+def test_successes_that_end_early_do_not_fool_who_looks_at_what_has_ended() -> None:
+    """Ten workers; a success takes one time step, a failure twenty. Looking at what has ended only would show nothing
+    but successes at first."""
+    rng = np.random.default_rng(37)
+    left = naive = 0
+    for _ in range(150):
+        ends = [0] * 10
+        outcomes: list[tuple[int, bool]] = []  # (when it ends, success), in the order of starting
+        for _ in range(60):
+            worker = int(np.argmin(ends))
+            success = bool(rng.random() < 0.5)
+            ends[worker] += 1 if success else 20
+            outcomes.append((ends[worker], success))
+        seen_wrong = naive_wrong = False
+        for now in range(1, max(ends)):
+            ended = [success for end, success in outcomes if end <= now]
+            running = min(10, len(outcomes) - len(ended))
+            low, high = look(sum(ended), len(ended), running)
+            seen_wrong = seen_wrong or not low <= 0.5 <= high
+            low, high = look(sum(ended), len(ended))
+            naive_wrong = naive_wrong or not low <= 0.5 <= high
+        left += seen_wrong
+        naive += naive_wrong
+    assert left / 150 <= 0.05
+    assert naive / 150 > 0.2

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from robotrials.stats.intervals import Interval
+
 
 def paired_e_value(b: int, c: int, a: float = 1.0) -> float:
     """Evidence that the policies differ, after ``b`` wins of one and ``c`` of the other: at least 20 decides at 5 %.
@@ -54,41 +56,69 @@ class PairedTest:
         return self.largest * self.level >= 1.0
 
 
-def confidence_sequence(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a rate that covers it at all n together with probability ``confidence``: (0, 1) at n = 0.
+_STAKES = tuple(sign * 0.05 * 1.57**i for sign in (1.0, -1.0) for i in range(12))
+"""Between 0.05, best for thousands of episodes near a rate of 1/2, and 7, best for rates near 0 and 1; both signs."""
 
-    Rates p at which the Beta(1/2, 1/2) mixture of likelihood ratios, B(k+1/2, n-k+1/2) / B(1/2, 1/2) / p^k
-    (1-p)^(n-k), is below 1 / (1 - confidence): beta-binomial mixture, Robbins (1970).
 
-    For the mean rate over several tasks it may be asked after any whole round (one more episode of each): the log of
-    the moment generating function is concave in the rate, so unequal tasks make the sum less spread than equal ones
-    would, and the mixture smaller than the martingale that bounds it.
+def confidence_sequence(successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """The interval of the mean rate of ``n`` episodes, for all n together: with probability ``confidence`` it never
+    fails to cover, however often one looks. (0, 1) at n = 0.
+
+    The episodes' own rates p_i may differ (tasks do) and may depend on what came before. Rates p are ruled out where
+    the mean over stakes s of exp(s k - n log(1 - p + p e^s)) has reached 1 / (1 - confidence). That never exceeds the
+    mean of the martingales prod exp(s x_i) / (1 - p_i + p_i e^s) at the mean rate p, since the logarithm is concave in
+    p; Ville's inequality does the rest. (The method of mixtures: Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon
+    2021, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49(2).)
 
     >>> confidence_sequence(50, 50)
-    (0.8853..., 1.0)
+    (0.883..., 1.0)
+
+    Raises:
+        ValueError: successes outside 0..n.
     """
-    if not 0 <= successes <= n:
-        raise ValueError(f"successes must lie between 0 and n = {n}, got {successes}")
+    return unfinished_sequence(successes, n, 0, confidence)
+
+
+def unfinished_sequence(successes: int, finished: int, running: int, confidence: float = 0.95) -> Interval:
+    """``confidence_sequence`` while ``running`` more episodes have begun and not ended.
+
+    Successes end early and failures at the step limit, so those that have ended are no fair sample of those that began:
+    what runs counts as failure for the lower end, and as success for the upper one.
+
+    Raises:
+        ValueError: successes outside 0..finished, or a negative number.
+    """
+    if not 0 <= successes <= finished or running < 0:
+        raise ValueError(
+            f"successes must lie between 0 and n = {finished}, and none may run backwards; got {successes}, {running}"
+        )
+    n = finished + running
     if n == 0:
         return 0.0, 1.0
+    level = 1.0 - confidence
+    return _lower(successes, n, level), 1.0 - _lower(finished - successes, n, level)
 
-    def lower(k: int) -> float:
-        """The smallest p that is not ruled out; k = 0 rules out none."""
-        if k == 0:
-            return 0.0
-        bound = _log_beta(k + 0.5, n - k + 0.5) - math.log(math.pi) + math.log(1.0 - confidence)
-        low, high = 0.0, k / n
-        while True:
-            middle = (low + high) / 2.0
-            if middle in (low, high):
-                return high
-            rest = (n - k) * math.log1p(-middle) if k < n else 0.0
-            if k * math.log(middle) + rest >= bound:
-                high = middle
-            else:
-                low = middle
 
-    return lower(successes), 1.0 - lower(n - successes)
+def _lower(k: int, n: int, level: float) -> float:
+    """The smallest p that is not ruled out. The mixture is convex in p and at most 1 at k / n: bisection finds
+    where."""
+    bound = math.log(len(_STAKES) / level)
+
+    def is_ruled_out(p: float) -> bool:
+        logs = [s * k - n * math.log1p(p * math.expm1(s)) for s in _STAKES]
+        top = max(logs)
+        return top + math.log(math.fsum(math.exp(x - top) for x in logs)) >= bound
+
+    low, high = 0.0, k / n
+    if not is_ruled_out(low):
+        return 0.0
+    for _ in range(44):
+        middle = (low + high) / 2.0
+        if is_ruled_out(middle):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _log_beta(a: float, b: float) -> float:
