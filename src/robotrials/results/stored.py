@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
-from robotrials.plan.shards import Shard, slice_plan
+from robotrials.plan.shards import Shard, shard_of
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
@@ -123,13 +123,20 @@ def stored_plan(described: Mapping[str, Any], where: Path) -> Plan:
     """
     try:
         config = described["config"]
-        settings = config["eval"]
-        tasks = [_task(entry, position) for position, entry in enumerate(described["plan"]["tasks"])]
-        whole = build_plan(tasks, int(settings["n_episodes"]), int(config["seed"]))
-        plan = slice_plan(whole, Shard(int(settings.get("shard_id", 0)), int(settings.get("num_shards", 1))))
+        n, seed = int(config["eval"]["n_episodes"]), int(config["seed"])
+        shard, count = int(config["eval"].get("shard_id", 0)), int(config["eval"].get("num_shards", 1))
+        entries = described["plan"]["tasks"]
+        tasks = [_task(entry, number) for number, entry in enumerate(entries)]
+        # A shard may have episodes of some tasks only: each task says its place in the whole plan.
+        places = {t.key: int(entry.get("position", i)) for i, (t, entry) in enumerate(zip(tasks, entries, strict=True))}
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"{where / 'run.json'} does not describe the plan of a run: {error!r}") from None
-    return plan
+    episodes = []
+    for episode in build_plan(tasks, n, seed):
+        place = places[(episode.suite, episode.task)]
+        if shard_of(place, episode.index, n, count) == shard:
+            episodes.append(replace(episode, id=place * n + episode.index))
+    return Plan(tuple(tasks), tuple(episodes))
 
 
 def _task(entry: Mapping[str, Any], position: int) -> TaskSpec:
