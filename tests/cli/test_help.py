@@ -20,7 +20,7 @@ def page() -> str:
 
 def test_every_flag_stands_on_the_page_once_as_an_entry(page: str) -> None:
     entries = re.findall(r"^  --([\w.]+)=?", page, re.MULTILINE)
-    expected = [*NAMED, "policy.OPTION", "env.OPTION", *SET, *TOP, *LINE_ONLY]
+    expected = [*NAMED, "policy.OPTION", "env.OPTION", *SET, *TOP, *LINE_ONLY, "push_to_hub"]
     assert sorted(entries) == sorted(expected)
 
 

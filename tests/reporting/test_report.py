@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from robotrials.errors import ConfigError, LedgerError
 from robotrials.reporting.loading import distinct_labels, policy_name
 from robotrials.reporting.report import write_report
 from robotrials.results.record import EndReason
-from robotrials.stats.intervals import suite_rate, wilson
+from robotrials.stats.intervals import clopper_pearson, suite_rate, wilson
 from tests.reporting.runs import make_run, mostly, read_data
 from tests.running.engine import run as run_engine
 from tests.running.engine import toy_config
@@ -186,6 +187,33 @@ def test_a_real_run_has_a_page_too(tmp_path: Path) -> None:
     assert "RuntimeError: the physics exploded" in page
     assert made.linked == 3
     assert read_data(made.path.read_bytes())["runs"][0]["episodes"]["seed"] == [1000, 1001, 1000, 1001]
+
+
+def test_a_shard_has_a_page_even_if_it_has_no_episode_of_some_tasks(tmp_path: Path) -> None:
+    config = toy_config(tmp_path / "run", tasks="a,b,c,d", n_episodes=1, num_shards=2, shard_id=1)
+    run_engine(config)
+    (run,) = read_data(write_report([tmp_path / "run"]).path.read_bytes())["runs"]
+    assert [task["name"] for task in run["tasks"]] == ["b", "c"]
+    assert run["episodes"]["task"] == [0, 1]
+
+
+def test_only_the_episodes_that_count_of_a_run_that_stopped_early_are_in_its_page(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    described = json.loads((run / "run.json").read_text())
+    described["stopping"] = {"rule": "width<=0.5", "counted": 6}
+    (run / "run.json").write_text(json.dumps(described))
+    page = write_report([run]).path.read_bytes()
+    assert "3 of 6 finished episodes" in words_of(page)
+    assert "Stopped early (--until=width&lt;=0.5)" in words_of(page)
+    assert read_data(page)["runs"][0]["episodes"]["index"] == [0, 1, 0, 1, 0, 1]
+
+
+def test_the_intervals_are_those_that_the_run_asked_for(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", tasks=[("easy", "push")])
+    text = (run / "run.json").read_text().replace('"config": {', '"config": {"stats": {"interval": "exact"},', 1)
+    (run / "run.json").write_text(text)
+    low, _ = clopper_pearson(4, 4)
+    assert f"95 % interval {100 * low:.1f} – 100.0 %" in words_of(write_report([run]).path.read_bytes())
 
 
 def test_labels_are_the_shortest_that_tell_runs_apart() -> None:

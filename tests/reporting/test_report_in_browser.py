@@ -142,6 +142,8 @@ def test_runs_stand_side_by_side(browser: Any, two_runs: Path) -> None:
         page.keyboard.press("Escape")
         page.select_option("#filter-run", "1")
         assert page.inner_text("#shown") == "12 shown, 12 with video"
+        page.click("[data-outcome=differs]")
+        assert [card.split(",")[0] for card in cards(page)] == ["easy/reach"] * 4 + ["hard/hammer"] * 2
         assert page.locator("#tasks .tasks tr:first-child .dot").count() == 2
 
 

@@ -23,6 +23,7 @@ Verbs
   resume    go on with a run that stopped: robotrials resume DIR
   bench     install, list and remove benchmarks: robotrials bench --help
   check-env does a benchmark keep its promises: robotrials check-env NAME
+  doctor    what a simulator would trip over here: robotrials doctor
   compare   which run is better, and how sure: robotrials compare --help
   metrics   metrics.json, JUnit and a summary for CI: robotrials metrics --help
   export    episodes as Parquet, CSV, JSON: robotrials export --help
@@ -86,6 +87,7 @@ With --env.type=NAME before it, --help also lists the options of that benchmark.
 """
 
 CONFIG_PATH = "YAML file with these names, nested or dotted; flags win over it"
+PUSH = "when done, put it on the Hub; its flags: robotrials push --help"
 DRY_RUN = "print the plan (tasks, seeds, limits, workers); start nothing"
 
 PYTHON = "another interpreter, with robotrials installed, that runs the policy"
@@ -132,7 +134,7 @@ def eval_page(env_type: str = "") -> str:
         ("--env.OPTION=VALUE", "an option of that benchmark; a wrong name lists them"),
         *(fields.pop(name) for name in _WHAT),
     ]
-    write = [fields.pop(name) for name in _WRITES]
+    write = [*(fields.pop(name) for name in _WRITES), ("--push_to_hub=BOOL", PUSH)]
     python = [("--policy.python=PATH", PYTHON), ("--env.python=PATH", "the same for the benchmark")]
     run = [*fields.values(), *python, ("--config_path=FILE", CONFIG_PATH), ("--dry_run", DRY_RUN)]
     groups = [("What to evaluate", what), ("How to run", run), ("What to write", write)]

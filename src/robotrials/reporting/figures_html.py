@@ -146,6 +146,8 @@ def _caveats(run: LoadedRun) -> Markup | None:
         )
     if not run.described["config"]["eval"].get("exact", True):
         notes.append("Not exact (--eval.exact=false): outcomes may depend on how requests were batched.")
+    if stopping := run.described.get("stopping"):
+        notes.append(f"Stopped early (--until={stopping.get('rule', '')}): the episodes up to there count.")
     if run.described.get("mixed"):
         notes.append("Mixed (--allow_mixed=true): parts of this run were made under different conditions.")
     return tag("ul", *(tag("li", note) for note in notes), class_="caveats") if notes else None
@@ -155,12 +157,15 @@ def task_table(runs: Sequence[LoadedRun]) -> Markup:
     """Every task with its interval, all runs in one row, the lowest rate of the first run first; then the suites."""
     tasks: dict[tuple[str, str], list[Figures | None]] = {}
     suites: dict[str, list[Figures | None]] = {}
+    groups: dict[str, list[Figures | None]] = {}
     steps: dict[tuple[str, str], tuple[str, int]] = {}
     for i, run in enumerate(runs):
         for suite in run.summary.suites:
             suites.setdefault(suite.name, [None] * len(runs))[i] = suite
             for task in suite.tasks:
                 tasks.setdefault((suite.name, task.name), [None] * len(runs))[i] = task
+        for group in run.summary.groups:
+            groups.setdefault(group.name, [None] * len(runs))[i] = group
         steps.update({task.key: (task.instruction, task.max_steps) for task in run.plan.tasks})
     ordered = sorted(tasks, key=lambda key: _worst_first(tasks[key]))
     of_several = {name: row for name, row in suites.items() if _n_tasks(row) > 1}
@@ -176,6 +181,8 @@ def task_table(runs: Sequence[LoadedRun]) -> Markup:
     bodies = [tag("tbody", *rows, class_="tasks")]
     if several_suites and of_several:
         bodies.append(tag("tbody", *(_suite_row(name, row) for name, row in of_several.items()), class_="suites"))
+    if groups:
+        bodies.append(tag("tbody", *(_suite_row(name, row) for name, row in groups.items()), class_="suites"))
     left_out = len(ordered) - len(rows)
     note = f"The {MAX_TASK_ROWS} lowest rates; {left_out:,} other tasks are in eval_info.json." if left_out else None
     return tag(

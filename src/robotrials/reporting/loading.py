@@ -13,13 +13,14 @@ from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import load_run_json
-from robotrials.results.stored import stored_plan
+from robotrials.results.stored import counted_ids, stored_plan
 from robotrials.results.summary import RunSummary, summarize
 
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run as it lies on disk. ``label`` tells it from the others of one report, ``described`` is run.json."""
+    """A run as it lies on disk. ``label`` tells it from the others of one report, ``described`` is run.json.
+    ``records`` are the results that count, in the order of the plan: of a run that stopped early not all."""
 
     label: str
     path: Path
@@ -59,8 +60,11 @@ def load_runs(directories: Sequence[Path]) -> list[LoadedRun]:
 def _load(path: Path, label: str) -> LoadedRun:
     described = load_run_json(path)
     plan = stored_plan(described, path)
+    counted = counted_ids(described, plan)
+    method = (described["config"].get("stats") or {}).get("interval", "wilson")
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        return LoadedRun(label, path, described, plan, summarize(ledger, plan), tuple(ledger.accepted()))
+        records = tuple(record for record in ledger.accepted() if counted is None or record.episode in counted)
+        return LoadedRun(label, path, described, plan, summarize(ledger, plan, method, counted), records)
 
 
 def distinct_labels(paths: Sequence[Path]) -> list[str]:

@@ -58,7 +58,11 @@ def run_identity(
 
 
 def describe_run(config: RunConfig, identity: Mapping[str, Any], identity_hash: str, plan: Plan) -> dict[str, Any]:
-    """The content of a new run.json. ``policy`` is filled in when the first worker has loaded it."""
+    """The content of a new run.json. ``policy`` is filled in when the first worker has loaded it.
+
+    ``position`` is a task's place in the whole plan: a shard may have episodes of some of its tasks only.
+    """
+    positions = {(e.suite, e.task): e.id // config.eval.n_episodes for e in plan}
     return {
         "format": FORMAT,
         "identity": dict(identity),
@@ -71,6 +75,7 @@ def describe_run(config: RunConfig, identity: Mapping[str, Any], identity_hash: 
                 {
                     "suite": t.suite,
                     "task": t.name,
+                    "position": positions[t.key],
                     "id": t.id,
                     "group": t.group,
                     "instruction": t.instruction,

@@ -4,6 +4,8 @@ const OUTCOMES = [
   ["failure", "Failures", (e) => e.end === "failure" || e.end === "time_limit"],
   ["error", "Errors", (e) => e.end === "error"],
   ["success", "Successes", (e) => e.end === "success"],
+  // The same episode succeeded in one run and not in another.
+  ...(several ? [["differs", "Runs differ", (e) => new Set(sameEpisode.get(e.key).filter(Boolean).map((o) => o.rank === 3)).size > 1]] : []),
 ];
 let filtered = episodes;
 const filter = { outcome: "all", task: "", run: "", text: "" };
