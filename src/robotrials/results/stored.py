@@ -17,7 +17,7 @@ from typing import Any
 from robotrials.errors import ConfigError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
-from robotrials.plan.shards import Shard, shard_of
+from robotrials.plan.shards import shard_of
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
