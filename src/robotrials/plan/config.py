@@ -56,7 +56,7 @@ class EvalSettings:
     recording_private: bool = option(False, "written down for that push")
     num_shards: int = option(1, "slices of the plan, for machines that share nothing; see robotrials merge")
     shard_id: int = option(0, "which slice this run plays, from 0")
-    order: str = option("longest", "in which order episodes are handed out", choices=("longest", "shuffled"))
+    order: str = option("longest", "in which order episodes are handed out", choices=("longest", "shuffled", "balanced"))
 
 
 @dataclass(frozen=True)
@@ -94,4 +94,7 @@ class RunConfig:
     rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")
     allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")
     stats: StatsSettings = field(default_factory=StatsSettings)
+    until: str | None = option(
+        None, "stop early, episodes in balanced order: 'width<=0.06' (of the interval), or 'vs=RUN' (a better or worse run)"
+    )
     render: RenderSettings = field(default_factory=RenderSettings)

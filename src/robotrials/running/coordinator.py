@@ -82,6 +82,7 @@ class Coordinator:
         observer: Observer,
         servers: ServerPool | None = None,
         on_policy: Callable[[PolicySpec, Mapping[str, Any]], None] = lambda spec, about: None,
+        is_enough: Callable[[EpisodeRecord], bool] = lambda record: False,
     ) -> None:
         self._plan = plan
         self._queue = queue
@@ -94,6 +95,8 @@ class Coordinator:
         self._token = token
         self._observer = observer
         self._on_policy = on_policy
+        self._is_enough = is_enough
+        self._enough = False
         self._roster = Roster(terms.step_timeout)
         self._servers = servers
         self._policy: PolicySpec | None = None
@@ -131,7 +134,7 @@ class Coordinator:
             except (ConfigError, ContractError):
                 self._flush()  # what was learnt before the run was given up is kept
                 raise
-            graceful = self._stop_reason is None
+            graceful = self._stop_reason is None and not self._enough  # what still plays would not count
         finally:
             self._end(graceful)
 
@@ -141,7 +144,7 @@ class Coordinator:
         next_tick = next_progress = time.monotonic()
         pending_exits: list[WorkerExit] = []
         pool = self._servers
-        while not self._queue.is_finished and self._stop_reason is None:
+        while not self._queue.is_finished and self._stop_reason is None and not self._enough:
             if self._router.poll(int(_TICK_S * 1000)):
                 self._drain()
             self._settle()
@@ -192,6 +195,8 @@ class Coordinator:
         for record, final in records:
             if final and record.episode in accepted:
                 self._tally.add(record)
+                # Each is asked about: which of them decided depends on the order of arrival, whether they did does not.
+                self._enough = self._is_enough(record) or self._enough
 
     # Messages -----------------------------------------------------------------------------------------------------
 

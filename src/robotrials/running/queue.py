@@ -16,6 +16,10 @@ from robotrials.plan.plan import Plan
 
 TaskKey = tuple[str, str]
 
+_ROUNDS_AHEAD = 3
+"""In balanced order a worker may stay with its task for so many rounds: loading another costs more than an episode that
+may turn out to be surplus."""
+
 FAIL_FAST_AFTER = 3
 """So many episodes of a task given up while none has finished: the rest is recorded as error without being run."""
 
@@ -62,6 +66,7 @@ class EpisodeQueue:
     ) -> None:
         self._max_attempts = max_attempts
         self._shuffled = random.Random(len(plan)) if order == "shuffled" else None
+        self._balanced = order == "balanced"
         # Attempts of earlier runs number the new ones; they do not use up this run's tries.
         self._attempts: dict[int, int] = dict(attempts or {})
         self._tries: dict[int, int] = {}
@@ -169,6 +174,15 @@ class EpisodeQueue:
             self._task_of_worker[worker] = key
             self._tasks[key].workers += 1
 
+    def _least_advanced(self, own: TaskKey | None) -> TaskKey:
+        """The task whose next episode is of the earliest round; the worker's own while it is not far ahead of that."""
+        rounds = {key: state.pending[0].index for key, state in self._tasks.items() if state.pending}
+        earliest = min(rounds.values())
+        if own in rounds and rounds[own] < earliest + _ROUNDS_AHEAD:
+            return own
+        candidates = [key for key, number in rounds.items() if number == earliest]
+        return min(candidates, key=lambda key: self._tasks[key].workers)
+
     def _choose(self, worker: str) -> TaskKey | None:
         if not self._n_pending:
             return None
@@ -176,6 +190,8 @@ class EpisodeQueue:
             open_tasks = [key for key, state in self._tasks.items() if state.pending]
             return self._shuffled.choice(open_tasks)
         own = self._task_of_worker.get(worker)
+        if self._balanced:
+            return self._least_advanced(own)
         if own is not None and self._tasks[own].pending:
             return own
         timed_limits = sum(state.timed * state.step_limit for state in self._tasks.values())
