@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -172,8 +173,6 @@ def false_server(listener: socket.socket, *replies: object) -> None:
 
 @pytest.mark.parametrize("field", ["request", "session"])
 def test_reply_to_another_request_is_never_an_action(tmp_path: Path, field: str) -> None:
-    from dataclasses import replace
-
     listener = listen(f"unix://{tmp_path}/policy")
     change = lambda chunk: replace(chunk, **{field: getattr(chunk, field) - 1})  # noqa: E731
     thread = threading.Thread(target=false_server, args=(listener, change))
@@ -184,6 +183,19 @@ def test_reply_to_another_request_is_never_an_action(tmp_path: Path, field: str)
         client.act([session], [observation(0)])
     thread.join()
     listener.close()
+
+
+def test_episode_that_the_policy_cannot_begin_errs_alone(address: str) -> None:
+    with serving(toy.Seer(), address) as where:
+        good, bad = (ServedPolicy(where, "secret", name) for name in ("good", "bad"))
+        session = good.new_session(EPISODES[0], TASK)
+        impossible = bad.new_session(replace(EPISODES[0], seed=0), TASK)
+        bad._tell(Open(impossible.number, replace(EPISODES[0], seed=-1), TASK))  # type: ignore[attr-defined]
+        with pytest.raises(PolicyServerError, match="the policy raised ValueError"):
+            bad.act([impossible], [observation(0)])
+        assert good.act([session], [observation(0)]).shape == (1, 5, 1)
+        good.close()
+        bad.close()
 
 
 def closed_by_peer(end: socket.socket) -> bool:

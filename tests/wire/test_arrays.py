@@ -56,7 +56,7 @@ def test_arrays_of_anything_but_numbers_are_refused_by_the_sender(array: np.ndar
         (ArrayHeader("a", "<f4", (1,) * 40, 0), 64, "has shape"),
         (ArrayHeader("a", "<f4", (17,), 0), 64, "does not lie within"),
         (ArrayHeader("a", "<f4", (1,), -4), 64, "does not lie within"),
-        (ArrayHeader("a", "<f4", (2**62, 2**62), 0), 64, "does not lie within"),
+        (ArrayHeader("a", "<f4", (2**62, 2**62), 0), 64, "has shape"),
         (ArrayHeader("a", "<f4", (1,), 0), MAX_BYTES + 1, "the limit is"),
         (ArrayHeader("a", "<f4", (1,), 0), -1, "the limit is"),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,13 @@ class EpisodeSpool:
         return {**columns, **{LEVELS_OF + camera: levels for camera, levels in self._levels.items()}}
 
 
+_DAMAGED = (
+    *(OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError, SyntaxError, OverflowError, MemoryError),
+)
+"""What zipfile and NumPy raise on bytes that are no archive of arrays."""
+
+
 def load_columns(folder: Path) -> Mapping[str, np.ndarray]:
     """What ``finish`` kept in ``columns.npz``: vectors (T, D), rewards and flags (T,), brightness counts (3, 256).
 
@@ -140,7 +148,7 @@ def load_columns(folder: Path) -> Mapping[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
+    except _DAMAGED as error:
         raise DatasetError(f"{path} cannot be read: {error}") from error
 
 

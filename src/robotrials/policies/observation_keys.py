@@ -24,9 +24,11 @@ def read_keys(keys: Mapping[str, Any], flag: str) -> Paths:
     """
     paths: Paths = {}
     for name, value in keys.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"{flag} maps names, which are text, got {name!r}")
         if isinstance(value, Mapping):
             paths.update({(name, *path): key for path, key in read_keys(value, flag).items()})
-        elif isinstance(value, str) and isinstance(name, str):
+        elif isinstance(value, str):
             paths[(name,)] = value
         else:
             raise ConfigError(f"{flag} maps the server's names to observation keys, got {name!r}: {value!r}")

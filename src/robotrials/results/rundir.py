@@ -148,7 +148,7 @@ def load_run_json(path: Path) -> dict[str, Any]:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise ConfigError(f"{path} is not a run directory: it has no run.json") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file} must hold a JSON object, found {type(content).__name__}")
