@@ -13,9 +13,12 @@ from robotrials.plan.options import coerce
 ACCEPTED: dict[str, str] = {
     "eval.use_async_envs": "changes nothing: every environment has a process of its own and waits for no other",
     "env.max_parallel_tasks": "changes nothing: all tasks share one pool of workers, --eval.batch_size of them",
-    "trust_remote_code": "changes nothing: no code is loaded from a Hub",
+    "trust_remote_code": "changes nothing: this benchmark loads no code from a Hub",
 }
 """Flag to what it means here."""
+
+REMOTE_CODE = ("hub", "lerobot_env", "isaaclab_arena")
+"""Benchmarks that run code of a Hub when ``--trust_remote_code=true`` says so; it becomes one of their options."""
 
 NAMES = tuple(ACCEPTED)
 BOOLEAN = frozenset({"eval.use_async_envs", "trust_remote_code"})
@@ -25,6 +28,8 @@ _PUSH = "is written down in run.json; nothing is pushed: that needs your token, 
 
 def take(values: MutableMapping[str, Any]) -> list[str]:
     """Remove these flags from ``values`` (dotted names) and return the lines to show for them."""
+    if "trust_remote_code" in values and values.get("env.type") in REMOTE_CODE:
+        values.setdefault("env.trust_remote_code", values.pop("trust_remote_code"))
     lines = [f"--{name} {ACCEPTED[name]}" for name in ACCEPTED if values.pop(name, None) is not None]
     if coerce(values.get("eval.recording_repo_id"), str | None, "--eval.recording_repo_id"):
         lines.append(f"--eval.recording_repo_id {_PUSH}")

@@ -1,0 +1,177 @@
+"""Environments from a Hub repository, or from a folder: an ``env.py`` that defines ``make_env``.
+
+``make_env(n_envs=1, use_async_envs=False)`` returns a ``gymnasium.Env``, a vector environment of one, or
+``{suite: {task number: vector environment}}`` (LeRobot 0.6, "EnvHub"). Running it is running somebody's code, so it
+must be asked for by name: ``--trust_remote_code=true``. It runs in workers and in one process that looks at its shapes,
+never in the coordinator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robotrials.benchmarks.base import BenchmarkConfig
+from robotrials.benchmarks.foreign import ForeignBenchmark, PlainReader, Reader
+from robotrials.benchmarks.installation import Installation
+from robotrials.benchmarks.single_env import SingleEnv
+from robotrials.errors import ConfigError
+from robotrials.plan.config import option
+
+FILE = "env.py"
+
+
+@dataclass(frozen=True)
+class HubConfig(BenchmarkConfig):
+    """``--env.*`` of a Hub environment."""
+
+    task: str = option("", "a suite of those that make_env returns; default: all of them")
+    repo: str = option("", "org/name, org/name@revision, org/name@revision:file.py, or a folder or file here")
+    kwargs: Mapping[str, Any] = option({}, "further arguments of make_env, as JSON")
+    max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
+    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")
+    rebuild: bool = option(False, "make the environment anew for every episode")
+    trust_remote_code: bool = option(False, "run the code of that repository: --trust_remote_code=true is the same")
+
+
+@dataclass(frozen=True)
+class Repo:
+    """What ``--env.repo`` names: a file of a Hub repository at a revision, or (``folder``) one that is here."""
+
+    name: str
+    revision: str | None = None
+    file: str = FILE
+    folder: Path | None = None
+
+
+def parse_repo(text: str) -> Repo:
+    """
+    Raises:
+        ConfigError: it is neither a repository's name nor a folder or file that is here.
+    """
+    where, _, file = text.partition(":")
+    local = Path(where).expanduser()
+    if local.is_dir():
+        return Repo(where, file=file or FILE, folder=local.resolve())
+    if local.is_file():
+        return Repo(where, file=local.name, folder=local.resolve().parent)
+    name, _, revision = where.partition("@")
+    if name.count("/") != 1 or name.startswith((".", "/", "~")) or not all(name.split("/")):
+        raise ConfigError(
+            f"--env.repo={text}: write org/name, org/name@revision, org/name@revision:file.py, or a folder that exists"
+        )
+    return Repo(name, revision or None, file or FILE)
+
+
+class Hub(ForeignBenchmark):
+    """``--env.type=hub``."""
+
+    name = "hub"
+    extra = "hub"
+    modules = ("gymnasium",)
+    packages = ("gymnasium", "numpy", "torch", "mujoco", "lerobot")
+    Config = HubConfig
+    installation = Installation(
+        unavailable="each repository says what it needs; run its workers in an interpreter that has it: --env.python"
+    )
+
+    def __init__(self, config: HubConfig) -> None:
+        super().__init__(config)
+        if not config.repo:
+            raise ConfigError("--env.repo is needed: org/name, org/name@revision, or a folder with an env.py")
+        self._repo = parse_repo(config.repo)
+        if not config.trust_remote_code:
+            raise ConfigError(
+                f"--env.repo={config.repo}: this would run {self._repo.file} of {self._repo.name}, code that may do "
+                "anything you can do. If you have read it and trust it, add --trust_remote_code=true"
+                + ("" if self._repo.folder or self._repo.revision else ", and name a revision: @<commit>")
+            )
+        self._found: Path | None = None
+
+    def build(self) -> Mapping[str, Mapping[int, Any]]:
+        """
+        Raises:
+            ConfigError: no such file, no ``make_env`` in it, an unknown suite, or it returns something else.
+        """
+        file = self._file()
+        module = _load(file)
+        make_env = getattr(module, "make_env", None)
+        if make_env is None:
+            raise ConfigError(f"--env.repo={self.config.repo}: {file.name} defines no make_env(n_envs, use_async_envs)")
+        made = make_env(n_envs=1, use_async_envs=False, **self.config.kwargs)
+        built = _by_suite(made, self._repo)
+        wanted = self.config.task.strip()
+        if not wanted:
+            return built
+        if wanted not in built:
+            raise ConfigError(f"--env.task={wanted}: {self._repo.name} has {', '.join(built)}")
+        return {wanted: built[wanted]}
+
+    def reader(self, sim: SingleEnv) -> Reader:
+        return PlainReader(sim)
+
+    def source(self) -> str:
+        """Name and revision, and a hash of the file: what a branch's name stands for may change."""
+        digest = hashlib.sha256(self._file().read_bytes()).hexdigest()[:16]
+        return f"{self._repo.name}@{self._repo.revision or 'main'}:{self._repo.file} sha256:{digest}"
+
+    def _file(self) -> Path:
+        if self._found is None:
+            folder = self._repo.folder or _download(self._repo)
+            self._found = folder / self._repo.file
+        if not self._found.is_file():
+            raise ConfigError(f"--env.repo={self.config.repo}: there is no {self._repo.file} in {self._repo.name}")
+        return self._found
+
+
+def _by_suite(made: Any, repo: Repo) -> Mapping[str, Mapping[int, Any]]:
+    if isinstance(made, Mapping):
+        return made
+    if hasattr(made, "step") and hasattr(made, "reset"):
+        spec = getattr(made, "spec", None)
+        return {str(getattr(spec, "id", None) or Path(repo.name).name): {0: made}}
+    raise ConfigError(
+        f"make_env of {repo.name} returned {type(made).__name__}; right is an environment, a vector environment, or "
+        "{suite: {task number: vector environment}}"
+    )
+
+
+def _download(repo: Repo) -> Path:
+    """The repository's files at the revision, from the Hub's cache where they are there."""
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError:
+        raise ConfigError(f'{repo.name} is on a Hub: pip install "robotrials[hub]"') from None
+    try:
+        return Path(snapshot_download(repo.name, revision=repo.revision))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise ConfigError(f"--env.repo={repo.name}: it could not be fetched: {str(error).splitlines()[0]}") from error
+
+
+def _load(file: Path) -> Any:
+    """Run the file as a module; its neighbours are importable, as if it had been run as a script."""
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    name = f"robotrials_hub_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        del sys.modules[name]
+        raise ConfigError(f"{file}: it needs {error.name}, which {sys.executable} lacks") from error
+    return module
+
+
+BENCHMARK = Hub
