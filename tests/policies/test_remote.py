@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,44 @@ def test_server_that_comes_back_with_another_policy_is_refused() -> None:
     finally:
         policy.close()
         server.kill()
+
+
+@pytest.mark.parametrize("flag", ["policy_servers", "python"])
+def test_server_of_the_runs_own_is_refused_for_a_policy_elsewhere(tmp_path: Path, flag: str) -> None:
+    with served(f"--policy.type={SEER}") as url:
+        config = toy_config(tmp_path / "run", **remote(url))
+        if flag == "python":
+            config = replace(config, policy=replace(config.policy, python=sys.executable))
+        else:
+            config = replace(config, eval=replace(config.eval, policy_servers=1))
+        with pytest.raises(ConfigError, match=f"{flag}=.*has its server elsewhere"):
+            prepare(config)
+
+
+def test_openpi_server_killed_and_restarted_in_the_middle_changes_no_outcome(tmp_path: Path) -> None:
+    pytest.importorskip("websockets")
+    settings = {"step_s": 0.1, "n_episodes": 3}
+    assert run(toy_config(tmp_path / "alone", policy_options={"noise": "0"}, **settings)).complete
+    flags = (f"--policy.type={SEER}", "--policy.noise=0", "--protocol=openpi")
+    server = Served(*flags, address="ws://127.0.0.1:0")
+
+    def restart() -> None:
+        nonlocal server
+        wait_for_records(tmp_path / "remote", 2)
+        server.kill()
+        server = Served(*flags, address=server.address)
+
+    restarter = threading.Thread(target=restart)
+    restarter.start()
+    try:
+        config = toy_config(tmp_path / "remote", "openpi", policy_options={"url": server.address}, **settings)
+        assert run(config).complete
+    finally:
+        restarter.join()
+        server.kill()
+    assert digest(tmp_path / "remote") == digest(tmp_path / "alone")
+    with Ledger.open(tmp_path / "remote" / "ledger.sqlite", read_only=True) as ledger:
+        assert max(ledger.attempt_counts().values()) >= 2
 
 
 def test_wrong_and_missing_tokens_are_refused_before_anything_starts(

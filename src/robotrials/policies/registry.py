@@ -143,6 +143,11 @@ def without_places(choice: PolicyChoice) -> PolicyChoice:
     return replace(choice, options={k: v for k, v in choice.options.items() if k not in places})
 
 
+def is_elsewhere(choice: PolicyChoice) -> bool:
+    """Whether the policy has a server of its own, outside of the run."""
+    return bool(getattr(_module_of(choice), "PLACES", ()))
+
+
 def caveat(choice: PolicyChoice) -> str | None:
     """Why the outcomes of this policy cannot be promised to be the same again; None when they can."""
     found = getattr(_module_of(choice), "CAVEAT", None)

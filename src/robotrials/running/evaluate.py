@@ -33,7 +33,7 @@ from robotrials.results.exports import write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash
 from robotrials.results.summary import RunSummary, summarize
-from robotrials.running.assembly import run_session
+from robotrials.running.assembly import Session, run_session
 from robotrials.running.crew import auto_workers
 from robotrials.running.dataset import DatasetMade, DatasetPlan, claim, make_dataset, plan_dataset
 from robotrials.running.description import config_from_json, describe_run, run_identity
@@ -45,6 +45,7 @@ from robotrials.running.directory import (
     progress_so_far,
     usable_directory,
 )
+from robotrials.running.early_stop import StopPlan, check_reference, describe_stop, plan_stop, was_decided
 from robotrials.running.observer import Observer
 from robotrials.running.recording import RecordRule
 from robotrials.wire.codec import to_plain
@@ -67,11 +68,14 @@ class PreparedRun:
     errors: int
     dataset: DatasetPlan | None = None
     rendering: Rendering | None = None
+    stop: StopPlan | None = None
+    stopped: bool = False
+    """``--until`` was decided before, by episodes of which none erred."""
 
     @property
     def is_finished(self) -> bool:
-        """Nothing to do: every episode has an outcome."""
-        return self.done == len(self.plan) and not self.errors
+        """Nothing to do: every episode that counts has an outcome."""
+        return self.stopped or (self.done == len(self.plan) and not self.errors)
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class RunResult:
     wall_s: float
     failures: list[str]
     dataset: DatasetMade | None = None
+    stopping: Mapping[str, Any] | None = None
+    """How ``--until`` stands, as in run.json; None without it."""
 
 
 def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
@@ -120,13 +126,19 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
         identity["render"] = "gpu"  # its pictures are not the processor's, bit by bit
     plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
+    stop = plan_stop(config, plan)
+    if stop is not None:
+        check_reference(stop, existing)
+        config = replace(config, until=stop.rule.text)
+    stopped = stop is not None and bool(done) and was_decided(stop, output_dir / "ledger.sqlite")
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
     servers = _n_servers(config)
-    crew = config.eval.batch_size or auto_workers(served=servers > 0)
+    crew = config.eval.batch_size or auto_workers(served=servers > 0 or policies.is_elsewhere(config.policy))
     n_workers = max(1, min(crew, len(plan) - done + errors))
     n_servers = min(servers, n_workers)
+    counts = (n_workers, n_servers, done, errors)
     return PreparedRun(
-        config, plan, benchmark, output_dir, identity, policy, n_workers, n_servers, done, errors, dataset, rendering
+        config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
     )
 
 
@@ -164,6 +176,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             prepared.config, prepared.identity, identity_hash(prepared.identity), plan
         )
         described["config"]["stats"] = asdict(prepared.config.stats)
+        described["config"]["until"] = prepared.config.until
         if prepared.dataset is not None:
             claim(prepared.dataset, described, directory.path)
             directory.write_run_json(described)
@@ -171,17 +184,30 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             interrupted = False
             if not prepared.is_finished:
                 interrupted = _run_missing(prepared, directory, described, ledger, observer)
-            summary = summarize(ledger, plan, prepared.config.stats.interval)
+            counted = _note_stop(prepared, described, ledger)
+            directory.write_run_json(described)
+            summary = summarize(ledger, plan, prepared.config.stats.interval, counted)
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])
-            write_exports(directory, plan, ledger, summary, described, wall)
-            failures = _failure_messages(ledger)
+            write_exports(directory, plan, ledger, summary, described, wall, counted)
+            failures = _failure_messages(ledger, counted)
             dataset = None
             # Of shards, what is kept is joined when they are merged.
             is_whole = prepared.config.eval.num_shards == 1
             if prepared.dataset is not None and is_whole and not summary.overall.n_missing:
-                dataset = make_dataset(prepared.dataset, directory, plan, ledger, described, observer)
-    complete = summary.overall.n_finished == len(plan)
-    return RunResult(summary, prepared.output_dir, complete, interrupted, time.monotonic() - began, failures, dataset)
+                kept = plan if counted is None else replace(plan, episodes=tuple(e for e in plan if e.id in counted))
+                dataset = make_dataset(prepared.dataset, directory, kept, ledger, described, observer)
+    wall_s, stopping = time.monotonic() - began, described.get("stopping")
+    return RunResult(summary, prepared.output_dir, summary.complete, interrupted, wall_s, failures, dataset, stopping)
+
+
+def _note_stop(prepared: PreparedRun, described: dict[str, Any], ledger: Ledger) -> frozenset[int] | None:
+    """Write down in ``described`` how ``--until`` stands; the episodes that count (None: all)."""
+    if prepared.stop is None:
+        described.pop("stopping", None)
+        return None
+    follower = prepared.stop.follow(ledger.accepted())
+    described["stopping"] = describe_stop(prepared.stop, follower, len(ledger.accepted_ids()))
+    return follower.counted_ids()
 
 
 def _run_missing(
@@ -214,19 +240,19 @@ def _run_missing(
         directory.write_run_json(described)
 
     try:
-        return run_session(
+        work = Session(
             replace(prepared.config, policy=prepared.policy),
             prepared.plan,
             prepared.benchmark,
+            prepared.identity,
             prepared.n_workers,
             prepared.n_servers,
             directory.path,
-            ledger,
-            observer,
-            keep_policy,
             prepared.dataset.layout.cameras if prepared.dataset is not None else None,
             prepared.rendering,
+            prepared.stop,
         )
+        return run_session(work, ledger, observer, keep_policy)
     finally:
         session["wall_s"] = time.monotonic() - began
         if sys.exc_info()[0] is None:
@@ -289,7 +315,19 @@ def _with_interpreters(config: RunConfig) -> RunConfig:
 
 
 def _n_servers(config: RunConfig) -> int:
-    """As asked for; else one for a policy that wants a process of its own, or another interpreter than the workers'."""
+    """As asked for; else one for a policy that wants a process of its own, or another interpreter than the workers'.
+
+    Raises:
+        ConfigError: servers, or an interpreter, for a policy that has its server elsewhere.
+    """
+    if policies.is_elsewhere(config.policy):
+        for flag, value in (
+            ("eval.policy_servers", config.eval.policy_servers),
+            ("policy.python", config.policy.python),
+        ):
+            if value:
+                raise ConfigError(f"--{flag}={value}: --policy.type={config.policy.type} has its server elsewhere")
+        return 0
     if config.eval.policy_servers:
         return config.eval.policy_servers
     return int(policies.is_served(config.policy) or config.policy.python is not None)
@@ -323,10 +361,10 @@ def _open_ledger(directory: RunDirectory, identity: dict[str, Any]) -> Ledger:
     return Ledger.open(path) if path.exists() else Ledger.create(path, identity)
 
 
-def _failure_messages(ledger: Ledger) -> list[str]:
+def _failure_messages(ledger: Ledger, counted: frozenset[int] | None) -> list[str]:
     counts: dict[str, int] = {}
     for record in ledger.accepted():
-        if record.is_error:
+        if record.is_error and (counted is None or record.episode in counted):
             first_line = (record.error or "no message").split("\n", 1)[0]
             counts[first_line] = counts.get(first_line, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: -item[1])

@@ -84,6 +84,7 @@ class OpenpiServer:
         self._waiting: dict[int, queue.SimpleQueue[Answer]] = {}
         self._numbers, self._clients = itertools.count(1), itertools.count(1)
         self._open: dict[int, Any] = {}
+        self._ended = False
 
     @property
     def n_clients(self) -> int:
@@ -121,6 +122,7 @@ class OpenpiServer:
                         self._waiting.pop(answer.request.request).put(answer)
                     self._take(0.0)
         finally:
+            self._ended = True
             server.shutdown()
             for connection in list(self._open.values()):
                 connection.close()
@@ -198,7 +200,13 @@ class OpenpiServer:
         except RobotrialsError as error:
             return str(error)
         self._questions.put(_Question(client, observation, reply))
-        answer = reply.get()
+        while True:
+            try:
+                answer = reply.get(timeout=_TICK_S)
+                break
+            except queue.Empty:
+                if self._ended:
+                    return "the server has ended"
         if answer.actions is None:
             log.error("%s", answer.error)
             told = isinstance(answer.error, RobotrialsError)
