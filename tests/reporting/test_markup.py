@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from robotrials.reporting.markup import Markup, data_block, join, tag, text
+from robotrials.reporting.markup import Markup, breakable, data_block, join, tag, text
 
 
 def test_text_and_attributes_are_escaped() -> None:
@@ -21,6 +21,10 @@ def test_markup_is_not_escaped_twice_and_none_is_left_out() -> None:
 def test_attribute_names_and_truths() -> None:
     made = tag("input", type="search", aria_label="x", class_="y", hidden=True, disabled=False, title=None)
     assert made == '<input type="search" aria-label="x" class="y" hidden>'
+
+
+def test_a_long_name_breaks_after_its_marks_and_stays_escaped() -> None:
+    assert breakable("a_b-<c>/d") == "a_<wbr>b-<wbr>&lt;c&gt;/<wbr>d"
 
 
 def test_a_lone_surrogate_is_shown_and_can_be_written() -> None:

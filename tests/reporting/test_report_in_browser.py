@@ -189,6 +189,15 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, report: Path,
             assert plays(page, "#viewer video")
 
 
+def test_long_names_fit_on_a_phone_and_the_intervals_are_in_sight(browser: Any, tmp_path: Path) -> None:
+    tasks = [("libero_10", f"put_both_the_alphabet_soup_and_the_tomato_sauce_in_the_basket_{i}") for i in range(2)]
+    with opened(browser, write_report([make_run(tmp_path / "run", tasks=tasks)]).path, **PHONE) as page:
+        assert horizontal_scroll(page) == 0
+        box = page.locator("#tasks .tasks tr:first-child .dot").bounding_box()
+        assert 0 < box["x"] < 360
+        assert page.locator("#tasks").bounding_box()["width"] < 360
+
+
 def test_in_the_dark_the_page_is_dark(browser: Any, report: Path) -> None:
     brightness = "Math.max(...getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number))"
     with opened(browser, report, color_scheme="dark") as page:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from robotrials.reporting import words
 from robotrials.reporting.loading import LoadedRun
-from robotrials.reporting.markup import Markup, join, tag
+from robotrials.reporting.markup import Markup, breakable, join, tag
 from robotrials.results.record import EndReason
 from robotrials.results.summary import PARTS, Figures, SuiteFigures
 
@@ -234,8 +234,9 @@ def _task_row(
         "data_steps": -1 if first is None or first.mean_steps is None else f"{first.mean_steps:.3f}",
     }
     prefix = tag("span", f"{suite}/", class_="suite") if several_suites and suite != name else None
-    link = tag("a", prefix, name, href="#section-episodes", data_task=f"{suite}/{name}")
-    sentence = tag("span", instruction, class_="sentence") if instruction and instruction != name else None
+    link = tag("a", prefix, breakable(name), href="#section-episodes", data_task=f"{suite}/{name}")
+    says_more = instruction.lower().replace(" ", "_") not in ("", name.lower())  # LIBERO's names are their sentences
+    sentence = tag("span", instruction, class_="sentence") if says_more else None
     return tag("tr", tag("th", link, sentence, scope="row"), *_cells(row, max_steps), **sort_by)
 
 

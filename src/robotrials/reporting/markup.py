@@ -10,10 +10,11 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
-_VOID = frozenset({"br", "col", "hr", "input", "link", "meta", "source"})
+_VOID = frozenset({"br", "col", "hr", "input", "link", "meta", "source", "wbr"})
 
 
 class Markup(str):
@@ -45,6 +46,11 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 def join(*parts: object) -> Markup:
     """Parts one after the other, each escaped unless it is markup; None leaves one out."""
     return Markup("".join(text(part) for part in parts if part is not None))
+
+
+def breakable(name: str) -> Markup:
+    """A long identifier that may go on in the next line after ``_``, ``-`` and ``/``, and nowhere else."""
+    return join(*(part if part else tag("wbr") for part in re.split(r"(?<=[_/-])()", name)))
 
 
 def data_block(identifier: str, content: Any) -> Markup:

@@ -36,6 +36,11 @@ function make(name, attributes = {}, ...children) {
   return element;
 }
 
+// A long identifier breaks after its dashes and underscores.
+function breakable(name) {
+  return name.split(/(?<=[_/-])/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
+}
+
 function swatch(run, more = "") {
   return several ? make("span", { class: `swatch run${run % 6} ${more}`, title: raw.runs[run].label }) : null;
 }

@@ -11,7 +11,7 @@ function card(e) {
   video.addEventListener("loadedmetadata", () => { video.currentTime = Math.max(0, video.duration - 0.05); });
   const shot = make("button", { type: "button", class: "shot", onclick: () => openEpisode(e), "aria-label": `${e.shown}, episode ${e.index}, ${WORDS[e.end]}` },
     make("span", { class: "frame" }, video, make("span", { class: `mark ${e.end}` }, WORDS[e.end]), swatch(e.run, "whose")),
-    make("span", { class: "words" }, make("b", { title: e.shown }, e.shown), make("span", {}, `episode ${e.index} · ${number(e.steps)} steps`)));
+    make("span", { class: "words" }, make("b", { title: e.shown }, ...breakable(e.task.name)), make("span", {}, `episode ${e.index} · ${number(e.steps)} steps`)));
   const play = () => { video.currentTime = 0; video.playbackRate = 2; video.play().catch(() => {}); };
   const rest = () => { video.pause(); if (video.duration) video.currentTime = Math.max(0, video.duration - 0.05); };
   shot.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") play(); });

@@ -14,7 +14,7 @@ function showEpisode(e) {
   const step = (by) => filtered[shown + by];
   const go = (label, by, title) => make("button", { type: "button", title, disabled: !step(by), onclick: () => openEpisode(step(by)) }, label);
   const head = make("div", { class: "view-head" },
-    make("h2", { id: "viewer-title", tabindex: -1, autofocus: true }, `${e.shown} · episode ${e.index}`),
+    make("h2", { id: "viewer-title", tabindex: -1, autofocus: true }, ...breakable(`${e.shown} · episode ${e.index}`)),
     make("span", { class: `mark ${e.end}` }, WORDS[e.end]),
     make("span", { class: "chips" }, go("‹ Previous", -1, "left arrow"), go("Next ›", 1, "right arrow"),
       make("button", { type: "button", onclick: () => viewer.close(), "aria-label": "Close" }, "✕")));
