@@ -165,9 +165,9 @@ def _threshold(density: Density, settings: AnalysisSettings, by_outcome: bool) -
     if settings.min_length != "auto":
         return float(settings.min_length), "as asked for"
     if by_outcome:  # an episode that ends at its success is short because it is good
-        return 0.0, "none: a rollout that succeeds early is short"
+        return 0.0, "a rollout that succeeds early is short"
     if density.gap is None:
-        return 0.0, "none: the lengths have no gap"
+        return 0.0, "the lengths have no gap"
     return density.gap, "the gap in the lengths"
 
 

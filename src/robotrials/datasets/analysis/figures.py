@@ -76,7 +76,7 @@ def variance(analysis: Analysis) -> bytes:
     """Variance of the chunks' means by joint and band, and the ratio where there are two sets."""
     panels = len(analysis.sets) + (analysis.ratio is not None)
     height = 1.7 + 0.27 * len(analysis.joints)
-    with figure(4.2 * panels + 0.8, height, panels, sharey=True, squeeze=False) as (sheet, grid):
+    with figure(3.4 * panels + 0.8, height, panels, sharey=True, squeeze=False) as (sheet, grid):
         tables = [one.spread.variance for one in analysis.sets]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = [np.log10(np.where(table > 0, table, np.nan)) for table in tables]
@@ -87,7 +87,8 @@ def variance(analysis: Analysis) -> bytes:
             axes.set_title(one.name)
             _numbers(axes, one.spread.variance.T, image)
         bar = sheet.colorbar(image, ax=grid[0][: len(analysis.sets)], shrink=0.8, pad=0.02)
-        bar.set_label("variance (action units²), log₁₀")
+        bar.set_label("variance, action units²")
+        bar.ax.yaxis.set_major_formatter(lambda power, _: f"{10**power:.2g}")
         bar.outline.set_visible(False)
         if analysis.ratio is not None:
             _ratio(sheet, grid[0][-1], analysis)
@@ -126,14 +127,14 @@ def progress(analysis: Analysis) -> bytes:
                 )
         _x_bands(axes, analysis)
         axes.set(ylabel="progress of a chunk, %", title="Progress that a chunk makes")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
         _legend(axes, analysis)
         return _png(sheet)
 
 
 def modes(analysis: Analysis) -> bytes:
     """Left: modes by band, their resamples and the null. Right: BIC by number of components."""
-    with figure(10.5, 4, 2, width_ratios=[1.35, 1]) as (sheet, (left, right)):
+    with figure(9.5, 3.9, 2, width_ratios=[1.35, 1]) as (sheet, (left, right)):
         n = len(analysis.sets)
         most = 1
         for number, (one, colour) in enumerate(zip(analysis.sets, COLOURS, strict=False)):
@@ -188,24 +189,19 @@ def _bic(axes: Any, analysis: Analysis) -> None:
             shade = 0.35 + 0.65 * band / max(1, len(one.modes) - 1)
             axes.plot(range(1, len(gain) + 1), gain, "-o", ms=3.5, lw=1.4, color=colour, alpha=shade)
     axes.axhline(0, color="#9ca3af", lw=0.8)
-    axes.set(title="What more components bring", xlabel="components", ylabel="BIC a chunk, against one component")
-    axes.set_xticks(range(1, highest + 1))
-    axes.annotate(
-        "darker: later in the task",
-        (0.98, 0.96),
-        xycoords="axes fraction",
-        ha="right",
-        va="top",
-        color=MUTED,
-        fontsize=9,
+    axes.set(
+        title="What more components bring",
+        xlabel="components (darker: later in the task)",
+        ylabel="BIC a chunk, against one component",
     )
+    axes.set_xticks(range(1, highest + 1))
 
 
 def pca(analysis: Analysis) -> bytes:
     """All chunks on the two leading principal components of all sets together."""
     scatter = analysis.scatter
     panels = len(analysis.sets)
-    with figure(5.4 * panels + 0.6, 4.6, panels, sharex=True, sharey=True, squeeze=False) as (sheet, grid):
+    with figure(4.6 * panels + 0.8, 4.3, panels, sharex=True, sharey=True, squeeze=False) as (sheet, grid):
         for number, (axes, one) in enumerate(zip(grid[0], analysis.sets, strict=True)):
             mine = scatter.owner == number
             axes.scatter(*scatter.points[~mine].T, s=5, color=FAINT, lw=0)
@@ -231,7 +227,7 @@ def pca(analysis: Analysis) -> bytes:
 
 def summary(analysis: Analysis) -> bytes:
     """Spread, pace and modes by band, in one row."""
-    with figure(11, 3.3, 3) as (sheet, (spread, pace, number)):
+    with figure(9.5, 3.1, 3) as (sheet, (spread, pace, number)):
         x = np.arange(analysis.settings.bands)
         for one, colour in zip(analysis.sets, COLOURS, strict=False):
             look = {"color": colour, "marker": "o", "ms": 6, "lw": 2, "mec": "white", "mew": 1.2}
@@ -239,17 +235,19 @@ def summary(analysis: Analysis) -> bytes:
             draws = np.nansum(one.spread.draws, axis=2)
             low, high = np.percentile(draws, [2.5, 97.5], axis=0)
             spread.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-            spread.plot(x, total, label=one.name, **look)
+            spread.plot(x, total, **look)
             pace.plot(x, [100 * np.median(gain) if len(gain) else np.nan for gain in one.gain], **look)
-            number.plot(x, [np.nan if found.modes is None else found.modes for found in one.modes], **look)
-        spread.set(title="Variance, all joints", ylim=(0, None))
-        pace.set(title="Progress of a chunk, %", ylim=(0, None))
+            number.plot(
+                x, [np.nan if found.modes is None else found.modes for found in one.modes], label=one.name, **look
+            )
+        spread.set(title="Variance, all joints", ylim=(0, 1.05 * spread.get_ylim()[1]))
+        pace.set(title="Progress of a chunk, %", ylim=(0, 1.15 * pace.get_ylim()[1]))
         top = max((found.modes or 1) for one in analysis.sets for found in one.modes)
         number.set(title="Modes", ylim=(0.5, top + 0.7))
         number.set_yticks(range(1, top + 1))
         for axes in (spread, pace, number):
-            axes.set_xticks(x, band_labels(analysis.settings.bands), fontsize=8.5)
-        _legend(spread, analysis)
+            axes.set_xticks(x, band_labels(analysis.settings.bands), fontsize=7.5)
+        _legend(number, analysis)
         return _png(sheet)
 
 
@@ -271,7 +269,7 @@ def _heat(axes: Any, table: np.ndarray, analysis: Analysis, **look: Any) -> Any:
         spine.set_visible(False)
     axes.set_facecolor("#f3f4f6")
     image = axes.imshow(table, aspect="auto", **look)
-    axes.set_xticks(range(table.shape[1]), band_labels(analysis.settings.bands), fontsize=8.5)
+    axes.set_xticks(range(table.shape[1]), band_labels(analysis.settings.bands), fontsize=7.5)
     axes.set_xlabel("progress")
     return image
 
@@ -306,7 +304,7 @@ def _x_bands(axes: Any, analysis: Analysis) -> None:
 
 def _legend(axes: Any, analysis: Analysis) -> None:
     if len(analysis.sets) > 1:
-        axes.legend(loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2, fontsize=9.5)
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize=9.5, borderaxespad=0.4)
 
 
 def _offset(number: int, n: int) -> float:

@@ -164,16 +164,21 @@ def _modes(model: Any, scores: np.ndarray) -> int:
 
 
 def _has_valley(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether the density of both groups of points (n, q) together, seen along the direction that parts them best
-    (Fisher's), dips between them."""
+    """Whether the density of both groups of points (n, q) together dips between them: seen along the direction that
+    parts them best (Fisher's), and from one mean to the other, where the halves of a bent ridge run into each other."""
+    chord = right.mean(0) - left.mean(0)
     within = np.atleast_2d(np.cov(np.concatenate([left - left.mean(0), right - right.mean(0)]), rowvar=False))
-    axis = np.linalg.solve(within + 1e-6 * np.eye(len(within)), right.mean(0) - left.mean(0))
-    a, b = left @ axis, right @ axis
-    points = np.concatenate([a, b])
-    width = 1.06 * np.sqrt((a.var() * len(a) + b.var() * len(b)) / len(points)) * len(points) ** -0.2
+    fisher = np.linalg.solve(within + 1e-6 * np.eye(len(within)), chord)
+    return all(_dips(left @ axis, right @ axis) for axis in (fisher, chord))
+
+
+def _dips(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether a kernel estimate of both (n,) together has a valley between their means."""
+    points = np.concatenate([left, right])
+    width = 1.06 * np.sqrt((left.var() * len(left) + right.var() * len(right)) / len(points)) * len(points) ** -0.2
     if width == 0:
         return True  # two points, many times each
-    grid = np.linspace(a.mean(), b.mean(), 101)
+    grid = np.linspace(left.mean(), right.mean(), 101)
     density = np.exp(-0.5 * ((grid[:, None] - points) / width) ** 2).sum(axis=1)
     low = 1 + int(density[1:-1].argmin())
     return bool(density[low] < _VALLEY * min(density[:low].max(), density[low + 1 :].max()))

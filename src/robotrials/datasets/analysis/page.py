@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from html import escape
+from pathlib import Path
 
 import numpy as np
 
@@ -74,7 +75,7 @@ _TEXTS = {
 
 def page(analysis: Analysis, figures: dict[str, bytes]) -> str:
     """The page; ``figures`` as ``figures.draw_all`` makes them."""
-    title = " against ".join(one.name for one in analysis.sets)
+    title = _title(analysis)
     parts = [
         _head(title),
         f"<h1>{escape(title)}</h1>",
@@ -137,6 +138,12 @@ def _ratio_line(analysis: Analysis) -> str:
         f"joints and bands, much more (at least {RATIO_MARKS[1]:g}) in {much}, and less in {less}; "
         f"the median ratio is {np.nanmedian(analysis.ratio.value):.2f}."
     )
+
+
+def _title(analysis: Analysis) -> str:
+    names = " against ".join(one.name for one in analysis.sets)
+    split = len(analysis.sets) == 2 and analysis.sets[0].path == analysis.sets[1].path
+    return f"{Path(analysis.sets[0].path).resolve().name}: {names}" if split else names
 
 
 def _head(title: str) -> str:
