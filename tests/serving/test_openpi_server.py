@@ -107,6 +107,17 @@ def test_many_clients_share_forward_passes_and_each_gets_its_own() -> None:
     assert results == {number: pytest.approx(0.1 * number) for number in range(6)}
 
 
+def test_health_is_told_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    from urllib.request import urlopen
+
+    monkeypatch.setenv("ROBOTRIALS_POLICY_TOKEN", TOKEN)
+    with serving() as url:
+        with urlopen(url.replace("ws://", "http://") + "/healthz", timeout=5) as answer:
+            assert answer.read() == b"OK\n"
+        with connect(url, compression=None, additional_headers={"Authorization": f"Api-Key {TOKEN}"}) as line:
+            assert decode_plain(line.recv())["policy"] == "seer"  # type: ignore[arg-type]
+
+
 def test_page_in_a_browser_is_kept_out() -> None:
     with serving() as url, pytest.raises(InvalidStatus, match="403"):
         connect(url, origin="http://evil.example")  # type: ignore[arg-type]

@@ -166,7 +166,7 @@ class OpenpiServer:
         if request.path == "/healthz":
             return connection.respond(HTTPStatus.OK, "OK\n")
         shown = request.headers.get("Authorization", "")
-        if self._token and not hmac.compare_digest(shown.encode(), f"Api-Key {self._token}".encode()):
+        if self._token and not hmac.compare_digest(shown.encode(errors="replace"), f"Api-Key {self._token}".encode()):
             return connection.respond(HTTPStatus.UNAUTHORIZED, "the token is not the one this server wants\n")
         if len(self._open) >= MAX_CLIENTS:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{MAX_CLIENTS} clients are connected\n")
