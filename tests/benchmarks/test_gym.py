@@ -195,6 +195,20 @@ def test_outcomes_do_not_depend_on_the_workers(tmp_path: Path) -> None:
     assert_exact(EnvChoice("gym", options), tmp_path, n_episodes=5)
 
 
+@pytest.mark.parametrize("point", [{"image_from_render": True}], indirect=True)
+def test_a_package_that_drawing_lacks_is_named(point: tuple[TaskSpec, GymEnv], monkeypatch: pytest.MonkeyPatch) -> None:
+    from gymnasium.error import DependencyNotInstalled
+
+    def render() -> None:
+        raise DependencyNotInstalled("pygame is not installed")
+
+    task, env = point
+    env.reset(episode(task, 0))
+    monkeypatch.setattr(env._sim.unwrapped, "render", render)
+    with pytest.raises(ConfigError, match=r"cannot be drawn: pygame is not installed; or do without: --eval\.record"):
+        env.render()
+
+
 def test_closing_twice_is_safe(point: tuple[TaskSpec, GymEnv]) -> None:
     point[1].close()
     point[1].close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,7 @@ def make_simulator(recipe: Recipe) -> Any:
     Raises:
         ConfigError: an unknown id, a module that cannot be imported, or arguments that it does not take.
     """
+    _quiet()
     import gymnasium
 
     name = _register(recipe)
@@ -60,6 +62,17 @@ def make_simulator(recipe: Recipe) -> Any:
         raise ConfigError(f"--env.id={recipe.id}: {str(error).rstrip('.')}.{where}") from error
     except (TypeError, ModuleNotFoundError) as error:
         raise ConfigError(f"--env.id={recipe.id} with --env.kwargs={dict(recipe.kwargs)}: {error}") from error
+
+
+def _quiet() -> None:
+    """Keep imports from printing: pygame greets and looks for a screen, packages of the Farama Foundation tell news."""
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        from farama_notifications import notifications
+    except ImportError:
+        return
+    notifications.clear()
 
 
 def _register(recipe: Recipe) -> str:
@@ -155,8 +168,15 @@ class GymEnv(Env):
             seen = self._layout.read(self._raw, [*self._layout.images][:1])
             pictures = [seen[key] for key in self._layout.images if key in seen]
             return np.asarray(pictures[0]) if pictures else np.zeros(_BLANK, np.uint8)
-        with self._still:
-            picture = np.array(self._sim.render())
+        from gymnasium.error import DependencyNotInstalled
+
+        try:
+            with self._still:
+                picture = np.array(self._sim.render())
+        except DependencyNotInstalled as error:
+            raise ConfigError(
+                f"{self._task.name} cannot be drawn: {error}; or do without: --eval.record=none"
+            ) from error
         if picture.dtype != np.uint8 or picture.ndim != 3:
             raise ContractError(f"{self._task.name} draws {picture.dtype} {picture.shape}; right is uint8 (H, W, 3)")
         return picture
