@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from robotrials.errors import LedgerError
@@ -41,18 +41,19 @@ def write_exports(
     summary: RunSummary,
     described: Mapping[str, Any],
     eval_s: float,
+    counted: Container[int] | None = None,
 ) -> None:
     """Write all three files, each whole or not at all. ``described`` is the content of run.json, ``eval_s`` the wall
-    seconds of all sessions together.
+    seconds of all sessions together, ``counted`` as for ``summarize``.
 
     Raises:
         LedgerError: they cannot be written (disk full); the ledger has everything, so resuming writes them again.
     """
     config = described["config"]
     files = {
-        "eval_info.json": eval_info(plan, ledger, summary, eval_s),
+        "eval_info.json": {**eval_info(plan, ledger, summary, eval_s, counted), **_stopping(described)},
         "eval_config.json": config,
-        "metrics.json": metrics(plan, summary, config, eval_s),
+        "metrics.json": {**metrics(plan, summary, config, eval_s), **_stopping(described)},
     }
     for name, content in files.items():
         path = directory.path / name
@@ -65,11 +66,15 @@ def write_exports(
             ) from error
 
 
-def eval_info(plan: Plan, ledger: Ledger, summary: RunSummary, eval_s: float) -> dict[str, Any]:
+def eval_info(
+    plan: Plan, ledger: Ledger, summary: RunSummary, eval_s: float, counted: Container[int] | None = None
+) -> dict[str, Any]:
     """The content of eval_info.json: per task with its episodes in order, per group, and overall."""
     figures = {(suite.name, task.name): task for suite in summary.suites for task in suite.tasks}
     metrics_of = {task.key: _EpisodeLists(figures[task.key]) for task in plan.tasks}
     for record in ledger.accepted():
+        if counted is not None and record.episode not in counted:
+            continue
         episode = plan.episode(record.episode)
         metrics_of[(episode.suite, episode.task)].add(episode.index, episode.seed, record)
     groups = {}
@@ -108,6 +113,12 @@ def metrics(plan: Plan, summary: RunSummary, config: Mapping[str, Any], eval_s: 
         "task_descriptions": {task.name: task.instruction for task in plan.tasks},
         "per_task": {f"{suite.name}/{task.name}": _aggregate(task) for suite in summary.suites for task in suite.tasks},
     }
+
+
+def _stopping(described: Mapping[str, Any]) -> dict[str, Any]:
+    """How ``--until`` ended the run, if it was asked for: the intervals beside it are those of runs of fixed length."""
+    stopping = described.get("stopping")
+    return {"stopping": stopping} if stopping else {}
 
 
 def _labels(summary: RunSummary) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def make_dataset(
 def _kept(run_dir: Path, plan: Plan, ledger: Ledger) -> Iterator[KeptEpisode]:
     """The episodes with an outcome, in the order of the plan."""
     for record in ledger.accepted():
-        if not record.is_error:
+        if not record.is_error and record.episode in plan:  # a run that stopped early may have finished more
             spec = plan.episode(record.episode)
             yield KeptEpisode(spec, plan.task_of(spec), record, spool_folder(run_dir, spec.id, record.attempt))
 

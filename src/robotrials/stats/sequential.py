@@ -8,6 +8,7 @@ of the iterated logarithm", Annals of Mathematical Statistics 41(5)).
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -99,6 +100,7 @@ def unfinished_sequence(successes: int, finished: int, running: int, confidence:
     return _lower(successes, n, level), 1.0 - _lower(finished - successes, n, level)
 
 
+@functools.lru_cache(maxsize=8192)
 def _lower(k: int, n: int, level: float) -> float:
     """The smallest p that is not ruled out. The mixture is convex in p and at most 1 at k / n: bisection finds
     where."""
