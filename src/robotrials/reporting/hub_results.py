@@ -85,7 +85,7 @@ def _score(run: LoadedRun, task_id: str, figures: Figures, n_tasks: int, own_not
 
 
 def _notes(run: LoadedRun, figures: Figures, n_tasks: int, low: float, high: float, own_notes: str | None) -> str:
-    seeds = sorted({episode.seed for episode in run.plan})
+    seeds = sorted({run.plan.episode(record.episode).seed for record in run.records})
     identity = run.described.get("identity") or {}
     packages = {"robotrials": identity.get("robotrials"), **((identity.get("benchmark") or {}).get("packages") or {})}
     made_with = ", ".join(f"{name} {version}" for name, version in packages.items() if version)
