@@ -9,7 +9,8 @@ from robotrials.cli import draw
 from robotrials.cli.display import MAX_MESSAGES, MAX_TASKS, Heading, LineDisplay, describe, open_display, pace
 from robotrials.cli.display import render_panel as panel
 from robotrials.running.observer import Progress, TaskProgress
-from robotrials.stats.intervals import suite_rate
+from robotrials.stats.intervals import wilson
+from robotrials.stats.sequential import confidence_sequence, unfinished_sequence
 
 HEADING = Heading("expert on metaworld")
 SECONDS = {"reset": 1.0, "simulate": 6.0, "render": 2.0, "infer": 1.0, "wait": 0.0}
@@ -50,12 +51,12 @@ def drawn(snapshot: Progress, width: int = 100, height: int = 40, heading: Headi
 
 def test_the_panel_says_how_far_how_good_how_long_and_where_the_time_goes() -> None:
     text = "\n".join(drawn(ALL))
-    rate, low, high = suite_rate([(38, 40), (5, 10), (50, 50)])
+    low, high = unfinished_sequence(93, 100, 2)
     for words in (
         "expert on metaworld",
         "0:30, about 0:12 left",
         "102/200  51 %",
-        f"success  {draw.percent(rate)}  [{100 * low:.1f} – {100 * high:.1f}]   2 errors",
+        f"success  {100 * low:.1f} – {100 * high:.1f} %  93 of 100; holds whenever you look   2 errors",
         "2 running, 3 workers · 3.4 episodes/s",
         "simulate 60 %  render 20 %  infer 10 %  reset 10 %",
     ):
@@ -64,8 +65,8 @@ def test_the_panel_says_how_far_how_good_how_long_and_where_the_time_goes() -> N
 
 def test_the_panel_lists_tasks_at_work_and_counts_the_others() -> None:
     lines = drawn(ALL)
-    assert any(line.split()[:3] == ["reach-v3", "40/50", "95.0"] for line in lines)
-    assert any(line.split()[:3] == ["push-v3", "12/50", "50.0"] and line.endswith("2 errors") for line in lines)
+    assert any(line.split()[:4] == ["reach-v3", "40/50", "38", "succeeded"] for line in lines)
+    assert any(line.split()[:3] == ["push-v3", "12/50", "5"] and line.endswith("2 errors") for line in lines)
     assert lines[-1].strip() == "1 finished, 1 with no episode done, of 4 tasks"
 
 
@@ -97,12 +98,20 @@ def test_the_panel_fits_the_terminal(width: int, height: int) -> None:
 
 
 def test_one_line_says_the_same_in_a_log() -> None:
-    rate, low, high = suite_rate([(38, 40), (5, 10), (50, 50)])
+    low, high = unfinished_sequence(93, 100, 2)
     assert describe(ALL) == (
-        f"102/200 episodes (51 %), success {100 * rate:.1f} % [{100 * low:.1f}, {100 * high:.1f}], 2 errors, "
+        f"102/200 episodes (51 %), 93 succeeded [{100 * low:.1f}, {100 * high:.1f}] %, 2 errors, "
         "2 running, 0:30 elapsed, about 0:12 left"
     )
     assert describe(progress(WAITING, eta_s=None)) == "0/50 episodes (0 %), 0 errors, 2 running, 0:30 elapsed"
+
+
+def test_the_interval_shown_allows_for_looking_and_for_what_still_runs() -> None:
+    shown = draw.valid_interval(ALL)
+    assert shown is not None
+    for narrower in (wilson(93, 100), confidence_sequence(93, 100)):
+        assert shown[0] < narrower[0]
+        assert shown[1] > narrower[1]
 
 
 class Clock:

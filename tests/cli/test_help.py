@@ -29,7 +29,7 @@ def test_every_field_says_what_it_is_for_and_its_default() -> None:
     assert set(rows) == {*SET, *TOP}
     assert rows["eval.n_episodes"] == ("--eval.n_episodes=N", "episodes of every task [50]")
     assert rows["eval.exact"][1].endswith("[true]")
-    assert rows["eval.order"][0] == "--eval.order=longest|shuffled"
+    assert rows["eval.order"][0] == "--eval.order=longest|shuffled|balanced"
 
 
 @pytest.mark.parametrize("text", [OVERVIEW, RESUME])

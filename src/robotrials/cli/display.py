@@ -105,11 +105,11 @@ class LineDisplay:
 
 
 def describe(snapshot: Progress) -> str:
-    """One line: ``123/200 episodes (61 %), success 96.7 % [91.9, 98.7], 1 error, ...``."""
+    """One line: ``123/200 episodes (61 %), 117 succeeded [86.1, 97.8] %, 1 error, ...``."""
     parts = [f"{snapshot.done:,}/{snapshot.planned:,} episodes ({_share_done(snapshot)})"]
-    rate = draw.rate_of(snapshot.per_task)
-    if rate is not None:
-        parts.append(f"success {draw.percent(rate[0])} [{100 * rate[1]:.1f}, {100 * rate[2]:.1f}]")
+    interval = draw.valid_interval(snapshot)
+    if interval is not None:
+        parts.append(f"{snapshot.successes:,} succeeded [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}] %")
     parts.append(draw.count(snapshot.errors, "error"))
     parts.append(f"{snapshot.running} running")
     parts.append(f"{draw.duration(snapshot.elapsed_s)} elapsed")
@@ -166,12 +166,12 @@ def _share_done(snapshot: Progress) -> str:
 
 def _rate_text(snapshot: Progress, marks: draw.Glyphs) -> Text:
     text = Text.assemble(("success  ", "bright_black"))
-    rate = draw.rate_of(snapshot.per_task)
-    if rate is None:
+    interval = draw.valid_interval(snapshot)
+    if interval is None:
         text.append("no outcome yet", "bright_black")
     else:
-        text.append(draw.percent(rate[0]), "bold green")
-        text.append(f"  [{draw.interval(rate[1], rate[2], marks)}]")
+        text.append(f"{draw.interval(*interval, marks)} %", "bold green")
+        text.append(f"  {snapshot.successes:,} of {snapshot.successes + snapshot.failures:,}; holds whenever you look")
     if snapshot.errors:
         text.append(f"   {draw.count(snapshot.errors, 'error')}", "bold red")
     return text
@@ -226,9 +226,9 @@ def _task_grid(tasks: list[TaskProgress], width: int, marks: draw.Glyphs) -> Tab
     grid.add_column(no_wrap=True)
     for task in tasks:
         finished = task.done - task.errors
-        rate = f"{draw.percent(task.successes / finished)}" if finished else ""
+        succeeded = f"{task.successes} succeeded" if finished else ""
         errors = Text(draw.count(task.errors, "error"), "bold red") if task.errors else Text()
         failures = finished - task.successes
         bar = draw.outcome_bar(task.successes, failures, task.errors, task.planned, min(30, width // 4), marks)
-        grid.add_row(f"  {task.task}", f"{task.done}/{task.planned}", rate, bar, errors)
+        grid.add_row(f"  {task.task}", f"{task.done}/{task.planned}", succeeded, bar, errors)
     return grid

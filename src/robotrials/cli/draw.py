@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from robotrials.running.observer import TaskProgress
-from robotrials.stats.intervals import suite_rate
+from robotrials.running.observer import Progress
+from robotrials.stats.sequential import unfinished_sequence
 
 PIPE_WIDTH = 100
 """Columns when there is no terminal to ask and COLUMNS is not set."""
@@ -203,10 +203,15 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def rate_of(tasks: Iterable[TaskProgress]) -> tuple[float, float, float] | None:
-    """Rate and 95 % interval over ``tasks``, as the final table has them; None before the first outcome."""
-    counts = [(task.successes, task.done - task.errors) for task in tasks]
-    return suite_rate(counts) if any(n for _, n in counts) else None
+def valid_interval(snapshot: Progress) -> tuple[float, float] | None:
+    """Where the success rate of the episodes that have begun lies, however often one looks (``stats/sequential.py``);
+    None before the first outcome.
+
+    No single rate is shown while a run goes on: successes end early, so that the rate of what has ended is too high,
+    and the final table's interval is made for one look.
+    """
+    finished = snapshot.successes + snapshot.failures
+    return unfinished_sequence(snapshot.successes, finished, snapshot.running) if finished else None
 
 
 def count(n: int, noun: str, plural: str = "") -> str:
