@@ -28,6 +28,7 @@ Verbs
   metrics   metrics.json, JUnit and a summary for CI: robotrials metrics --help
   export    episodes as Parquet, CSV, JSON: robotrials export --help
   merge     make one run out of shards: robotrials merge --help
+  worker    join a run from this machine or another: robotrials worker --help
   serve     put a policy behind an address: robotrials serve --help
   report    one HTML page of runs, with videos: robotrials report --help
   leaderboard

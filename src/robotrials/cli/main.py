@@ -13,7 +13,23 @@ from robotrials import __version__
 from robotrials.cli import output
 from robotrials.errors import ConfigError, LedgerError, RobotrialsError
 
-VERBS = ("eval", "resume", "bench", "check-env", "doctor", "compare", "metrics", "export", "merge", "serve", "report", "leaderboard", "push", "dataset")
+VERBS = (
+    "eval",
+    "resume",
+    "worker",
+    "bench",
+    "check-env",
+    "doctor",
+    "compare",
+    "metrics",
+    "export",
+    "merge",
+    "serve",
+    "report",
+    "leaderboard",
+    "push",
+    "dataset",
+)
 """Each is a module of this package (a dash: an underscore) with ``run(argv) -> int``, imported when it is asked for."""
 
 COMPLETE, MISCONFIGURED, PARTIAL = 0, 1, 2

@@ -37,6 +37,10 @@ class EnvChoice:
     python: str | None = None
 
 
+RUNTIMES = ("local", "external")
+"""Where the run's own workers are: processes here, or none, so that all of them join."""
+
+
 @dataclass(frozen=True)
 class EvalSettings:
     """How to run it: ``--eval.*``."""
@@ -56,7 +60,11 @@ class EvalSettings:
     recording_private: bool = option(False, "written down for that push")
     num_shards: int = option(1, "slices of the plan, for machines that share nothing; see robotrials merge")
     shard_id: int = option(0, "which slice this run plays, from 0")
-    order: str = option("longest", "in which order episodes are handed out", choices=("longest", "shuffled", "balanced"))
+    runtime: str = option("local", "who starts workers: local, or external (robotrials worker)", choices=RUNTIMES)
+    listen: str | None = option(None, "tcp://HOST:PORT where workers elsewhere may join: robotrials worker")
+    order: str = option(
+        "longest", "in which order episodes are handed out", choices=("longest", "shuffled", "balanced")
+    )
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,7 @@ class RunConfig:
     allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")
     stats: StatsSettings = field(default_factory=StatsSettings)
     until: str | None = option(
-        None, "stop early, episodes in balanced order: 'width<=0.06' (of the interval), or 'vs=RUN' (a better or worse run)"
+        None,
+        "stop early, episodes in balanced order: 'width<=0.06' (of the interval), or 'vs=RUN' (a better or worse run)",
     )
     render: RenderSettings = field(default_factory=RenderSettings)

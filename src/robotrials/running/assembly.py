@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import video_name
 from robotrials.running.coordinator import Coordinator, Terms
+from robotrials.running.early_stop import StopPlan
+from robotrials.running.joining import joining_rule, open_door
+from robotrials.running.launchers.base import Launcher
 from robotrials.running.launchers.local import LocalLauncher
 from robotrials.running.messages import Job
 from robotrials.running.observer import Observer
@@ -31,98 +35,128 @@ from robotrials.running.recording import RecordRule
 from robotrials.running.servers import ServerPool, ServerTerms
 from robotrials.running.tally import Tally
 from robotrials.running.threads import thread_limits
-from robotrials.wire.transport import PrivateEndpoint, bind_router, new_token
+from robotrials.running.workers import WorkerPool
+from robotrials.wire.transport import PrivateEndpoint, also_bind, bind_router, host_of, new_token
 
 _BEAT_EVERY_S = 1.0
+_LAST_WORDS_MS = 1000
+"""How long workers on other machines are given to hear that the run is over."""
 
 PolicyNote = Callable[[PolicySpec, Mapping[str, Any]], None]
 
 
-def run_session(
-    config: RunConfig,
-    plan: Plan,
-    benchmark: Benchmark,
-    n_workers: int,
-    n_servers: int,
-    run_dir: Path,
-    ledger: Ledger,
-    observer: Observer,
-    on_policy: PolicyNote,
-    kept_cameras: tuple[str, ...] | None = None,
-    rendering: Rendering | None = None,
-) -> bool:
-    """Run the episodes that have no outcome in ``ledger``; True when a signal ended it before all had one.
-    ``kept_cameras`` as in ``Job``."""
+@dataclass(frozen=True)
+class Session:
+    """What one session of a run is to do, and with what. ``kept_cameras`` as in ``Job``."""
+
+    config: RunConfig
+    plan: Plan
+    benchmark: Benchmark
+    identity: Mapping[str, Any]
+    n_workers: int
+    n_servers: int
+    run_dir: Path
+    kept_cameras: tuple[str, ...] | None = None
+    rendering: Rendering | None = None
+    stop: StopPlan | None = None
+
+
+def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy: PolicyNote) -> bool:
+    """Run the episodes that have no outcome in ``ledger``, until all have one or ``session.stop`` is decided; True
+    when a signal ended it before.
+
+    Raises:
+        ConfigError: workers cannot be started, or ``--eval.listen`` cannot be had.
+    """
+    run_dir, plan, settings = session.run_dir, session.plan, session.config.eval
     clear_unfinished(run_dir)
     ledger.reopen_errors()
+    follower = session.stop.follow(ledger.accepted()) if session.stop is not None else None
+    if follower is not None and follower.decided:
+        return False
     tally = Tally(plan)
     for record in ledger.accepted():
         tally.recall(record)
-    settings = config.eval
-    queue = EpisodeQueue(plan, ledger.accepted_ids(), ledger.attempt_counts(), settings.max_attempts, settings.order)
-    token, endpoint = new_token(), PrivateEndpoint.create()
+    order = "balanced" if follower is not None else settings.order
+    queue = EpisodeQueue(plan, ledger.accepted_ids(), ledger.attempt_counts(), settings.max_attempts, order)
+    token, mark, endpoint = new_token(), new_token(), PrivateEndpoint.create()
     environment = {**os.environ, **gl_environment(os.environ), **thread_limits(1), TOKEN_VARIABLE: token}
     beat_every = min(_BEAT_EVERY_S, settings.step_timeout / 4)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     try:
+        router = bind_router(context, endpoint.address)
+        door = also_bind(router, settings.listen) if settings.listen else None
         coordinator = Coordinator(
             plan=plan,
             queue=queue,
             ledger=ledger,
             tally=tally,
-            job=Job(
-                env=config.env,
-                policy=config.policy,
-                server=None,
-                tasks=plan.tasks,
-                rename_map=config.rename_map,
-                run_dir=str(run_dir),
-                record_fps=settings.record_fps,
-                beat_every=beat_every,
-                kept_cameras=kept_cameras,
-            ),
-            terms=Terms(n_workers, settings.step_timeout, RecordRule.parse(settings.record).mode, video_name),
-            launcher=LocalLauncher(
-                "robotrials.running.worker",
-                endpoint.address,
-                run_dir / "logs",
-                {**environment, **environments.variables(benchmark.installation, config.env.python, environment)},
-                config.env.python,
-                # While the policy loads, the simulator can be imported.
-                lambda name: [f"--preload={','.join(benchmark.modules)}"] if n_servers else [],
-                lambda name: rendering.of_worker(slot_of(name)) if rendering else {},
-            ),
-            router=bind_router(context, endpoint.address),
+            job=_job(session, beat_every, mark),
+            terms=Terms(RecordRule.parse(settings.record).mode, video_name, joining_rule(session.identity)),
+            workers=WorkerPool(_launcher(session, endpoint, environment), settings.step_timeout, session.n_workers),
+            router=router,
             token=token,
             observer=observer,
-            servers=_servers(config, n_servers, endpoint, run_dir, environment, beat_every) if n_servers else None,
+            servers=_servers(session, endpoint, environment, beat_every) if session.n_servers else None,
             on_policy=on_policy,
+            is_enough=follower.is_enough if follower is not None else lambda record: False,
         )
-        with _stopped_by_signals(coordinator):
+        with open_door(run_dir, door, token, mark), _stopped_by_signals(coordinator):
+            if door is not None:
+                observer.on_message(f"workers may join at {door}: robotrials worker --run={run_dir}")
             coordinator.run()
-        return not queue.is_finished
+        return not (queue.is_finished or (follower is not None and follower.decided))
     finally:
-        context.destroy(linger=0)
+        context.destroy(linger=_LAST_WORDS_MS if settings.listen else 0)
         endpoint.remove()
 
 
+def _job(session: Session, beat_every: float, mark: str) -> Job:
+    config = session.config
+    return Job(
+        env=config.env,
+        policy=config.policy,
+        server=None,
+        tasks=session.plan.tasks,
+        rename_map=config.rename_map,
+        run_dir=str(session.run_dir),
+        record_fps=config.eval.record_fps,
+        beat_every=beat_every,
+        kept_cameras=session.kept_cameras,
+        session=mark,
+    )
+
+
+def _launcher(session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str]) -> Launcher:
+    """Who starts the run's own workers, by ``--eval.runtime``."""
+    benchmark, python, rendering = session.benchmark, session.config.env.python, session.rendering
+    return LocalLauncher(
+        "robotrials.running.worker",
+        endpoint.address,
+        session.run_dir / "logs",
+        {**environment, **environments.variables(benchmark.installation, python, environment)},
+        python,
+        # While the policy loads, the simulator can be imported.
+        lambda name: [f"--preload={','.join(benchmark.modules)}"] if session.n_servers else [],
+        lambda name: rendering.of_worker(slot_of(name)) if rendering else {},
+    )
+
+
 def _servers(
-    config: RunConfig,
-    n_servers: int,
-    endpoint: PrivateEndpoint,
-    run_dir: Path,
-    environment: Mapping[str, str],
-    beat_every: float,
+    session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str], beat_every: float
 ) -> ServerPool:
     """Policy servers on Unix sockets beside the coordinator's."""
-    addresses = tuple(f"unix://{endpoint.directory}/policy-{slot}" for slot in range(n_servers))
+    config = session.config
+    addresses = tuple(f"unix://{endpoint.directory}/policy-{slot}" for slot in range(session.n_servers))
+    # Workers that join may be on other machines: they reach the servers where they reach the coordinator.
+    elsewhere = [f"--elsewhere={host_of(config.eval.listen)}"] if config.eval.listen else []
     launcher = LocalLauncher(
         "robotrials.running.server_process",
         endpoint.address,
-        run_dir / "logs",
+        session.run_dir / "logs",
         environment,
         config.policy.python,
-        lambda name: [f"--listen={addresses[slot_of(name)]}"],
+        lambda name: [f"--listen={addresses[slot_of(name)]}", *elsewhere],
     )
     terms = ServerTerms(config.policy, config.eval.exact, addresses, beat_every, config.eval.step_timeout)
     return ServerPool(terms, launcher)

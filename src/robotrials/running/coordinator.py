@@ -10,6 +10,7 @@ import hmac
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import zmq
@@ -20,15 +21,19 @@ from robotrials.plan.plan import Plan
 from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.running.files import FileReceiver
 from robotrials.running.fit import check_fit
-from robotrials.running.launchers.base import Launcher, WorkerExit
+from robotrials.running.launchers.base import WorkerExit
 from robotrials.running.messages import (
     WORKER_TALK,
+    Alive,
+    Artifact,
     Beat,
     Done,
     Hello,
     Job,
     Lease,
+    Leaving,
     Ready,
     Refused,
     Serving,
@@ -36,9 +41,10 @@ from robotrials.running.messages import (
 )
 from robotrials.running.observer import Observer
 from robotrials.running.queue import EpisodeQueue, LeasedEpisode
-from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+from robotrials.running.roster import WorkerEntry, WorkerState
 from robotrials.running.servers import ServerPool
 from robotrials.running.tally import Tally
+from robotrials.running.workers import WorkerPool
 from robotrials.wire.envelope import Message, encode
 
 _TICK_S = 0.1
@@ -57,12 +63,11 @@ _STANDSTILL_S = 5.0
 
 @dataclass(frozen=True)
 class Terms:
-    """How leases are given: who may record, how long a step may take, how many workers."""
+    """How leases are given. ``may_join``: what is wrong with a worker that joined, from its Ready; None: nothing."""
 
-    n_workers: int
-    step_timeout: float
     record_mode: Callable[[EpisodeSpec], str]
     video_path: Callable[[EpisodeSpec], str]
+    may_join: Callable[[Ready], str | None] = lambda ready: None
 
 
 class Coordinator:
@@ -76,7 +81,7 @@ class Coordinator:
         tally: Tally,
         job: Job,
         terms: Terms,
-        launcher: Launcher,
+        workers: WorkerPool,
         router: zmq.Socket[bytes],
         token: str,
         observer: Observer,
@@ -90,15 +95,15 @@ class Coordinator:
         self._tally = tally
         self._job = job
         self._terms = terms
-        self._launcher = launcher
+        self._workers = workers
         self._router = router
-        self._token = token
+        self._token = token.encode()
         self._observer = observer
         self._on_policy = on_policy
         self._is_enough = is_enough
         self._enough = False
-        self._roster = Roster(terms.step_timeout)
         self._servers = servers
+        self._files = FileReceiver(Path(job.run_dir))
         self._policy: PolicySpec | None = None
         self._commit: list[tuple[EpisodeRecord, bool]] = []
         self._free: list[WorkerEntry] = []
@@ -109,6 +114,8 @@ class Coordinator:
             Refused: self._on_refused,
             Done: self._on_done,
             Serving: self._on_serving,
+            Artifact: self._on_artifact,
+            Leaving: self._on_leaving,
         }
 
     def request_stop(self, reason: str) -> None:
@@ -127,8 +134,7 @@ class Coordinator:
         try:
             if self._servers is not None:
                 self._servers.start()
-            for slot in range(self._terms.n_workers):
-                self._start_worker(slot)
+            self._workers.start()
             try:
                 self._loop()
             except (ConfigError, ContractError):
@@ -151,12 +157,12 @@ class Coordinator:
             now = time.monotonic()
             if now >= next_tick:
                 if now - next_tick > _STANDSTILL_S:
-                    for roster in (self._roster, *([pool.roster] if pool else [])):
+                    for roster in (self._workers.roster, *([pool.roster] if pool else [])):
                         roster.forgive()
                 # Exits are judged one tick after they were seen: what the worker said last is read first.
                 for gone in pending_exits:
                     self._on_exit(gone)
-                pending_exits = self._launcher.exits()
+                pending_exits = self._workers.exits()
                 if pool is not None:
                     for gone in pool.exits():
                         self._on_server_exit(pool, gone)
@@ -202,15 +208,13 @@ class Coordinator:
 
     def _receive(self, identity: bytes, message: Message) -> None:
         if isinstance(message, Beat):
-            if hmac.compare_digest(message.token, self._token):
-                self._roster.beat(message)
-                if self._servers is not None:
-                    self._servers.roster.beat(message)
+            if self._knows(message.token):
+                self._on_beat(identity, message)
             return
         if isinstance(message, Hello):
             self._on_hello(identity, message)
             return
-        entry = self._roster.by_identity(identity)
+        entry = self._workers.roster.by_identity(identity)
         if entry is None and self._servers is not None:
             entry = self._servers.roster.by_identity(identity)
         handler = self._handlers.get(type(message))
@@ -218,26 +222,42 @@ class Coordinator:
             raise WireError(f"{message.kind} from a peer that is no worker of this run")
         handler(entry, message)
 
+    def _knows(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), self._token)
+
+    def _on_beat(self, identity: bytes, beat: Beat) -> None:
+        is_ours = self._workers.beat(beat)
+        if self._servers is not None:
+            self._servers.roster.beat(beat)
+        entry = self._workers.roster.by_name(beat.worker)
+        if entry is None or entry.joined:  # others are children of this process, and need no answer
+            answer = Alive() if is_ours else Stop("this run has given the worker up")
+            self._router.send_multipart([identity, encode(answer)])
+
     def _on_hello(self, identity: bytes, hello: Hello) -> None:
-        if not hmac.compare_digest(hello.token, self._token):
+        if not self._knows(hello.token):
             raise WireError("a worker without this run's token")
         pool = self._servers
         if pool is not None and (server := pool.roster.greet(hello.worker, identity)) is not None:
             pool.roster.enter(server, WorkerState.LOADING)
             self._send(server, pool.job())
             return
-        entry = self._roster.greet(hello.worker, identity)
+        roster = self._workers.roster
+        entry = (roster.admit if hello.joins else roster.greet)(hello.worker, identity)
         if entry is None:
-            self._router.send_multipart([identity, encode(Stop("this run expects no worker of that name"))])
+            why = "has a worker of that name" if hello.joins else "expects no worker of that name"
+            self._router.send_multipart([identity, encode(Stop(f"this run {why}"))])
             return
+        if hello.joins:
+            self._observer.on_message(f"{entry.name} joined")
         if pool is not None and not pool.is_ready:
-            self._roster.enter(entry, WorkerState.WAITING)
+            roster.enter(entry, WorkerState.WAITING)
             return
         self._give_job(entry)
 
     def _give_job(self, entry: WorkerEntry) -> None:
-        self._roster.enter(entry, WorkerState.LOADING)
-        server = self._servers.address_for(entry.slot) if self._servers else None
+        self._workers.roster.enter(entry, WorkerState.LOADING)
+        server = self._servers.address_for(entry) if self._servers else None
         self._send(entry, replace(self._job, server=server))
 
     def _on_serving(self, entry: WorkerEntry, message: Message) -> None:
@@ -249,9 +269,9 @@ class Coordinator:
         self._know_policy(message.policy, message.about)
         self._start_failures = 0
         entry.was_ready = True
-        pool.roster.enter(entry, WorkerState.SERVING)
+        pool.serves(entry, message.address)
         if pool.is_ready:
-            for worker in self._roster:
+            for worker in self._workers:
                 if worker.state is WorkerState.WAITING:
                     self._give_job(worker)
 
@@ -263,6 +283,11 @@ class Coordinator:
 
     def _on_ready(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Ready)
+        misfit = self._terms.may_join(message) if entry.joined else None
+        if misfit is not None:
+            self._send(entry, Stop(misfit))
+            self._workers.kill(entry, f"{entry.name} may not join: {misfit}")
+            return
         self._know_policy(message.policy, message.about)
         self._start_failures = 0
         entry.was_ready = True
@@ -270,13 +295,31 @@ class Coordinator:
 
     def _on_refused(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Refused)
-        if message.expected:
+        if message.expected and not entry.joined:
             raise ConfigError(message.reason)
         reason = f"could not make the policy: {message.reason}"
         if self._servers is not None and self._servers.roster.by_name(entry.name) is entry:
             self._servers.kill(entry, reason)
         else:
-            self._end_worker(entry, reason)
+            self._workers.kill(entry, reason)
+
+    def _on_artifact(self, entry: WorkerEntry, message: Message) -> None:
+        assert isinstance(message, Artifact)
+        if self._queue.held(message.lease, entry.name) is None:
+            return
+        try:
+            self._files.take(entry.name, message)
+        except (WireError, OSError) as error:
+            self._workers.kill(entry, f"{entry.name} sent a file that cannot be kept: {error}")
+
+    def _on_leaving(self, entry: WorkerEntry, message: Message) -> None:
+        """It has played what it had begun; what it held besides is free again."""
+        for ahead in entry.leases:
+            self._queue.put_back(ahead)
+        entry.leases = []
+        self._wake_idle()
+        self._send(entry, Stop("it leaves"))
+        self._workers.kill(entry, f"{entry.name} left")
 
     def _on_done(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Done)
@@ -287,7 +330,7 @@ class Coordinator:
             return
         record = message.record
         if (record.episode, record.attempt) != (leased.episode.id, leased.attempt):
-            self._end_worker(entry, f"answered lease {leased.lease} with a record of another episode")
+            self._workers.kill(entry, f"answered lease {leased.lease} with a record of another episode")
             return
         entry.leases = [held for held in entry.leases if held is not leased]
         if record.is_error:
@@ -333,21 +376,18 @@ class Coordinator:
 
     # Workers ------------------------------------------------------------------------------------------------------
 
-    def _start_worker(self, slot: int) -> None:
-        self._launcher.start(self._roster.enlist(slot).name)
-
     def _become_free(self, entry: WorkerEntry) -> None:
         """The worker can take another lease; it may have one waiting already."""
         if entry.state is WorkerState.ENDING:
             return
-        self._roster.enter(entry, WorkerState.BUSY if entry.leases else WorkerState.IDLE)
+        self._workers.roster.enter(entry, WorkerState.BUSY if entry.leases else WorkerState.IDLE)
         self._free.append(entry)
 
     def _assign(self, entry: WorkerEntry) -> None:
         """One lease to play, and while many are left one more to begin without asking: a worker that waits for its next
         lease goes to sleep, and waking costs more than the lease."""
         while entry.state in (WorkerState.IDLE, WorkerState.BUSY):
-            many_left = self._queue.n_pending > _AHEAD_WHILE * self._terms.n_workers
+            many_left = self._queue.n_pending > _AHEAD_WHILE * len(self._workers.roster)
             if len(entry.leases) >= (2 if many_left else 1):
                 return
             leased = self._queue.lease(entry.name)
@@ -356,36 +396,31 @@ class Coordinator:
             self._tally.leased()
             entry.leases.append(leased)
             if entry.state is WorkerState.IDLE:
-                self._roster.enter(entry, WorkerState.BUSY)
+                self._workers.roster.enter(entry, WorkerState.BUSY)
             episode = leased.episode
             mode = self._terms.record_mode(episode)
             self._send(entry, Lease(leased.lease, episode, leased.attempt, mode, self._terms.video_path(episode)))
 
     def _wake_idle(self) -> None:
         """Episodes came back: workers that had nothing to do may take them."""
-        self._free.extend(entry for entry in self._roster if entry.state is WorkerState.IDLE)
+        self._free.extend(entry for entry in self._workers if entry.state is WorkerState.IDLE)
 
     def _send(self, entry: WorkerEntry, message: Message) -> None:
         if entry.identity is not None:
             self._router.send_multipart([entry.identity, encode(message)])
 
-    def _end_worker(self, entry: WorkerEntry, reason: str) -> None:
-        entry.killed_because = reason
-        self._roster.enter(entry, WorkerState.ENDING)
-        self._launcher.kill(entry.name)
-
     def _kill_hung(self) -> None:
-        for entry, reason in self._roster.hung():
-            self._end_worker(entry, reason)
+        self._workers.kill_hung_and_lost()
         if self._servers is not None:
             for entry, reason in self._servers.roster.hung():
                 self._servers.kill(entry, reason)
 
     def _on_exit(self, gone: WorkerExit) -> None:
         """A worker died: its leases err, and its slot gets a new one while there is work."""
-        entry = self._roster.remove(gone.name)
+        entry = self._workers.roster.remove(gone.name)
         if entry is None:
             return
+        self._files.forget(gone.name)
         reason = entry.killed_because or f"worker {gone.name} was lost ({gone.how})"
         for ahead in entry.leases[1:]:
             self._queue.put_back(ahead)  # it had not begun
@@ -394,10 +429,13 @@ class Coordinator:
             record = _error_record(leased.episode, leased.attempt, gone.name, text, entry.step)
             self._fail(leased, record, retryable=True, at_start=False)
         self._queue.forget_worker(gone.name)
+        if entry.joined:
+            self._observer.on_message(reason)
+            return
         if not entry.was_ready:
             self._count_start_failure("workers", reason, gone)
         if self._queue.n_pending:
-            self._start_worker(entry.slot)
+            self._workers.replace(entry)
 
     def _on_server_exit(self, pool: ServerPool, gone: WorkerExit) -> None:
         """A policy server died: the episodes it served err at their next request, and find its successor."""
@@ -418,23 +456,18 @@ class Coordinator:
 
     def _end(self, graceful: bool) -> None:
         """Tell all workers to stop; after an interruption there is nothing to wait for."""
-        for entry in self._roster:
-            # One that has not said hello yet cannot be told, and would wait for an answer until the grace is over.
-            if graceful and entry.identity is not None:
-                self._send(entry, Stop("the run is complete"))
-            else:
-                self._launcher.kill(entry.name)
-        self._launcher.close(grace_s=10.0 if graceful else 0.0)
+        why = "the run is complete" if graceful else "the run was stopped"
+        self._workers.close(lambda entry: self._send(entry, Stop(why)), graceful)
         if self._servers is not None:
             self._servers.close()
         if graceful:
             self._show_progress()
 
     def _n_busy(self) -> int:
-        return sum(entry.state is WorkerState.BUSY for entry in self._roster)
+        return sum(entry.state is WorkerState.BUSY for entry in self._workers)
 
     def _show_progress(self) -> None:
-        self._observer.on_progress(self._tally.snapshot(self._n_busy(), len(self._roster)))
+        self._observer.on_progress(self._tally.snapshot(self._n_busy(), len(self._workers.roster)))
 
 
 def _error_record(episode: EpisodeSpec, attempt: int, worker: str, text: str, steps: int = 0) -> EpisodeRecord:

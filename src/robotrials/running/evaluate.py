@@ -134,8 +134,8 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
     servers = _n_servers(config)
     crew = config.eval.batch_size or auto_workers(served=servers > 0 or policies.is_elsewhere(config.policy))
-    n_workers = max(1, min(crew, len(plan) - done + errors))
-    n_servers = min(servers, n_workers)
+    n_workers = 0 if config.eval.runtime == "external" else max(1, min(crew, len(plan) - done + errors))
+    n_servers = min(servers, n_workers) if n_workers else servers
     counts = (n_workers, n_servers, done, errors)
     return PreparedRun(
         config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
@@ -287,6 +287,8 @@ def _check_settings(config: RunConfig) -> None:
     for name in ("step_timeout", "record_fps"):
         if not 0 < getattr(settings, name) < math.inf:
             raise ConfigError(f"--eval.{name} must be above 0 and finite, got {getattr(settings, name)}")
+    if settings.runtime == "external" and not settings.listen:
+        raise ConfigError("--eval.runtime=external needs --eval.listen=tcp://HOST:PORT, where its workers join")
     shard = Shard(settings.shard_id, settings.num_shards)
     if config.seed is None and not shard.is_whole:
         raise ConfigError(

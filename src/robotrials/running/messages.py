@@ -8,6 +8,9 @@ worker                       coordinator
   Done    ------------------>              its record; answered by the next Lease, or by Stop
   Refused ------------------>              the job cannot be done here, and why
   Beat    ------------------>              from a thread of its own, every second: how far the episode is
+  Artifact ----------------->              a part of a file that the episode made, where no disk is shared; before Done
+  Leaving ------------------>              a worker that joined by itself goes; its leases are free again
+          <------------------  Alive       answers the Beat of a worker that joined; Stop if it is not wanted any more
 
 policy server                coordinator
   Hello   ------------------>
@@ -19,7 +22,7 @@ policy server                coordinator
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from robotrials.plan.config import EnvChoice, PolicyChoice
@@ -29,20 +32,28 @@ from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EpisodeRecord
 from robotrials.wire.envelope import Message, Vocabulary
 
+SESSION_FILE = ".session"
+"""In a run directory: holds ``Job.session`` while a session of the run is on."""
+
 
 @dataclass(frozen=True)
 class Hello(Message):
+    """``joins``: started by somebody else than the coordinator, who expects nobody of that name."""
+
     kind: ClassVar[str] = "hello"
     worker: str
     pid: int
     host: str
     token: str
+    joins: bool = False
 
 
 @dataclass(frozen=True)
 class Job(Message):
     """All a worker must know before its first episode. ``server`` is where its policy lives, None: in the worker.
-    ``run_dir`` is where videos go. ``kept_cameras``: every episode is kept for a dataset, with these; None: it is not.
+    ``run_dir`` is where videos go, on the coordinator's machine; ``session`` stands in a file there, by which a worker
+    elsewhere sees whether that folder is the same for it. ``kept_cameras``: every episode is kept for a dataset, with
+    these; None: it is not.
     """
 
     kind: ClassVar[str] = "job"
@@ -55,14 +66,19 @@ class Job(Message):
     record_fps: float
     beat_every: float
     kept_cameras: tuple[str, ...] | None = None
+    session: str = ""
 
 
 @dataclass(frozen=True)
 class Ready(Message):
+    """``python`` and ``packages`` as in ``benchmarks.installed.Installed``, from a worker that joined; else empty."""
+
     kind: ClassVar[str] = "ready"
     worker: str
     policy: PolicySpec
     about: Mapping[str, Any]
+    python: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,12 +93,13 @@ class Serve(Message):
 
 @dataclass(frozen=True)
 class Serving(Message):
-    """``about`` is what the policy tells of itself, for run.json."""
+    """``about`` is what the policy tells of itself, for run.json; ``address`` where workers elsewhere reach it."""
 
     kind: ClassVar[str] = "serving"
     worker: str
     policy: PolicySpec
     about: Mapping[str, Any]
+    address: str | None = None
 
 
 @dataclass(frozen=True)
@@ -134,10 +151,35 @@ class Beat(Message):
 
 
 @dataclass(frozen=True)
+class Artifact(Message):
+    """Bytes of the file ``path`` within the run directory, from ``offset`` on; ``last``: the file is whole."""
+
+    kind: ClassVar[str] = "artifact"
+    lease: int
+    path: str
+    offset: int
+    data: bytes
+    last: bool
+
+
+@dataclass(frozen=True)
+class Leaving(Message):
+    kind: ClassVar[str] = "leaving"
+    worker: str
+
+
+@dataclass(frozen=True)
+class Alive(Message):
+    """The coordinator is there."""
+
+    kind: ClassVar[str] = "alive"
+
+
+@dataclass(frozen=True)
 class Stop(Message):
     kind: ClassVar[str] = "stop"
     reason: str
 
 
-WORKER_TALK = Vocabulary(Hello, Job, Serve, Serving, Ready, Refused, Lease, Done, Beat, Stop)
+WORKER_TALK = Vocabulary(Hello, Job, Serve, Serving, Ready, Refused, Lease, Done, Beat, Artifact, Leaving, Alive, Stop)
 """All that is said between a coordinator and its workers."""

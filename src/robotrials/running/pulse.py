@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import zmq
 
-from robotrials.running.messages import Beat
+from robotrials.running.messages import WORKER_TALK, Beat, Stop
 from robotrials.wire.transport import connect_dealer, send
 
 TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
@@ -20,6 +20,13 @@ TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
 
 ADOPTED = 3
 """Exit status of a process whose coordinator is gone."""
+UNWANTED = 4
+"""Exit status of a worker whose coordinator has given it up in the middle of an episode."""
+
+ENDING = "end"
+"""Phase of a worker that is on its way out by itself."""
+COORDINATOR_SILENT_S = 60.0
+"""A worker that joined waits so long for a sign of its coordinator: longer than a network may be cut."""
 
 
 @dataclass
@@ -37,18 +44,37 @@ class Pulse:
 
 
 def start_heart(
-    context: zmq.Context[zmq.Socket[bytes]], address: str, name: str, token: str, pulse: Pulse, every: float
+    context: zmq.Context[zmq.Socket[bytes]],
+    address: str,
+    name: str,
+    token: str,
+    pulse: Pulse,
+    every: float,
+    answered: bool = False,
 ) -> None:
-    """Send ``pulse`` to the coordinator every ``every`` seconds, for as long as this process and its parent live."""
+    """Send ``pulse`` to the coordinator every ``every`` seconds, for as long as this process and its parent live.
+
+    ``answered``: the coordinator answers every beat, as it does to workers that joined. Where it says stop, or nothing
+    for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code.
+    """
 
     def beat() -> None:
         socket = connect_dealer(context, address)  # of its own: ZeroMQ sockets belong to one thread
         parent = os.getppid()
+        heard = time.monotonic()
         while True:
             time.sleep(every)
             if os.getppid() != parent:
                 os._exit(ADOPTED)
             send(socket, Beat(name, token, pulse.lease, pulse.count, pulse.phase, pulse.step))
+            if not answered:
+                continue
+            while socket.poll(0):
+                heard = time.monotonic()
+                if isinstance(WORKER_TALK.decode(socket.recv()), Stop) and pulse.phase != ENDING:
+                    os._exit(UNWANTED)
+            if time.monotonic() - heard > COORDINATOR_SILENT_S:
+                os._exit(ADOPTED)
 
     threading.Thread(target=beat, daemon=True, name="heart").start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ class WorkerEntry:
     """In the order given: the first is being played, another one waits with the worker."""
     was_ready: bool = False
     killed_because: str | None = None
+    joined: bool = False
+    """Started by somebody else: it may leave, and is known to be gone only by its silence."""
+    heard_at: float = field(default_factory=time.monotonic)
 
     def moved(self, now: float) -> None:
         self.moved_at = now
@@ -47,6 +51,8 @@ class Roster:
 
     START_LIMIT_S = 600.0
     """Importing a simulator from a cold network disk is slow; longer than this is a hang."""
+    LOST_AFTER_S = 60.0
+    """A worker that joined and has not been heard of for so long is gone; a network may be cut for less."""
 
     def __init__(self, step_timeout: float, prefix: str = "w", clock: Callable[[], float] = time.monotonic) -> None:
         self._prefix = prefix
@@ -69,6 +75,18 @@ class Roster:
         name = f"{self._prefix}{slot}" + ("" if generation == 1 else f".{generation}")
         entry = WorkerEntry(name, slot, moved_at=self._clock())
         self._by_name[name] = entry
+        return entry
+
+    def admit(self, name: str, identity: bytes) -> WorkerEntry | None:
+        """A worker that joins by itself; None if its name is taken. Its slot is the first that is free."""
+        if name in self._by_name:
+            return None
+        taken = {entry.slot for entry in self._by_name.values()}
+        slot = next(number for number in itertools.count() if number not in taken)
+        now = self._clock()
+        entry = WorkerEntry(name, slot, identity=identity, moved_at=now, heard_at=now, joined=True)
+        self._by_name[name] = entry
+        self._by_identity[identity] = entry
         return entry
 
     def greet(self, name: str, identity: bytes) -> WorkerEntry | None:
@@ -99,15 +117,29 @@ class Roster:
     def beat(self, beat: Beat) -> None:
         """Take note of a heartbeat: only a count that grew is a sign of life."""
         entry = self._by_name.get(beat.worker)
-        if entry is not None and beat.count != entry.count:
+        if entry is None:
+            return
+        entry.heard_at = self._clock()
+        if beat.count != entry.count:
             entry.count, entry.phase, entry.step = beat.count, beat.phase, beat.step
-            entry.moved(self._clock())
+            entry.moved(entry.heard_at)
 
     def forgive(self) -> None:
         """The coordinator itself stood still (a suspended laptop, SIGSTOP): nobody is to blame for the silence."""
         now = self._clock()
         for entry in self._by_name.values():
             entry.moved(now)
+            entry.heard_at = now
+
+    def lost(self) -> list[tuple[WorkerEntry, str]]:
+        """Workers that joined and have gone silent, each with the reason."""
+        now = self._clock()
+        silent = [(entry, now - entry.heard_at) for entry in self._by_name.values() if entry.joined]
+        return [
+            (entry, f"worker {entry.name} was lost (not heard of for {gone:.0f} s)")
+            for entry, gone in silent
+            if gone > self.LOST_AFTER_S
+        ]
 
     def hung(self) -> list[tuple[WorkerEntry, str]]:
         """Workers whose count has stood still for too long, each with the reason."""

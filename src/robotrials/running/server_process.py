@@ -29,13 +29,13 @@ from robotrials.running.pulse import TOKEN_VARIABLE, Pulse, live_with, start_hea
 from robotrials.running.threads import available_cores
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.stream import listen
-from robotrials.wire.transport import connect_dealer, send
+from robotrials.wire.transport import connect_dealer, name_for_others, send
 
 log = logging.getLogger("robotrials.running.server_process")  # the name, since this module runs as __main__
 
 
-def serve(address: str, name: str, token: str, where: str) -> None:
-    """Until killed: a server has nothing to lose."""
+def serve(address: str, name: str, token: str, where: str, elsewhere: str | None = None) -> None:
+    """Until killed: a server has nothing to lose. ``elsewhere`` is the host at which other machines reach it too."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     coordinator = connect_dealer(context, address)
     send(coordinator, Hello(name, os.getpid(), host_info.gethostname(), token))
@@ -61,7 +61,12 @@ def serve(address: str, name: str, token: str, where: str) -> None:
     listener = listen(where)
     cores = None if policy.has_own_device else available_cores()
     server = PolicyServer(Beating(policy, pulse), listener, token, cores=cores)
-    send(coordinator, Serving(name, spec, policy.describe()))
+    reached_at = None
+    if elsewhere is not None:
+        for_others = listen(f"tcp://{elsewhere}:0")
+        server.listen_at(for_others)
+        reached_at = f"tcp://{name_for_others(elsewhere)}:{for_others.getsockname()[1]}"
+    send(coordinator, Serving(name, spec, policy.describe(), reached_at))
     pulse.enter("idle")
     server.serve()
 
@@ -97,6 +102,7 @@ def main() -> None:
     parser.add_argument("--connect", required=True, help="the coordinator's address")
     parser.add_argument("--name", required=True, help="this server's name")
     parser.add_argument("--listen", required=True, help="where workers reach it: unix:///path or tcp://host:port")
+    parser.add_argument("--elsewhere", help="host at which workers on other machines reach it too")
     parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
     arguments = parser.parse_args()
     if arguments.parent:
@@ -104,7 +110,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
     log.setLevel(logging.INFO)
-    serve(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, ""), arguments.listen)
+    serve(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, ""), arguments.listen, arguments.elsewhere)
     sys.stderr.flush()
     os._exit(0)  # nothing is left to save, and tearing down torch and CUDA takes seconds
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from robotrials.plan.config import PolicyChoice
-from robotrials.policies.base import PolicySpec
 from robotrials.running.launchers.base import Launcher, WorkerExit
 from robotrials.running.messages import Serve
 from robotrials.running.roster import Roster, WorkerEntry, WorkerState
@@ -31,8 +29,7 @@ class ServerPool:
         self._terms = terms
         self._launcher = launcher
         self.roster = Roster(terms.step_timeout, prefix="s")
-        self.policy: PolicySpec | None = None
-        self.about: Mapping[str, Any] = {}
+        self._elsewhere: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[WorkerEntry]:
         return iter(self.roster)
@@ -50,9 +47,17 @@ class ServerPool:
     def job(self) -> Serve:
         return Serve(self._terms.policy, self._terms.exact, self._terms.beat_every)
 
-    def address_for(self, worker_slot: int) -> str:
-        """The server of the worker in that slot: always the same, so that a restarted one finds it again."""
-        return self._terms.addresses[worker_slot % len(self._terms.addresses)]
+    def address_for(self, worker: WorkerEntry) -> str:
+        """The server of the worker in its slot: always the same, so that a restarted one finds it again. Workers that
+        joined may be elsewhere, where the socket beside the coordinator's cannot be reached."""
+        slot = worker.slot % len(self._terms.addresses)
+        return self._elsewhere.get(slot, self._terms.addresses[slot]) if worker.joined else self._terms.addresses[slot]
+
+    def serves(self, entry: WorkerEntry, elsewhere: str | None) -> None:
+        """A server has loaded its policy; ``elsewhere`` is its address for other machines."""
+        self.roster.enter(entry, WorkerState.SERVING)
+        if elsewhere is not None:
+            self._elsewhere[entry.slot] = elsewhere
 
     def exits(self) -> list[WorkerExit]:
         return self._launcher.exits()

@@ -14,34 +14,41 @@ import os
 import signal
 import socket as host_info
 import sys
+import tempfile
 import time
 import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import zmq
 
+from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
 from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
-from robotrials.policies.base import Policy
+from robotrials.policies.base import Policy, PolicySpec
 from robotrials.policies.registry import make_policy
 from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.results.video import EpisodeVideo
+from robotrials.running.files import send_files
 from robotrials.running.messages import (
+    SESSION_FILE,
     WORKER_TALK,
     Done,
     Hello,
     Job,
     Lease,
+    Leaving,
     Ready,
     Refused,
     Stop,
 )
-from robotrials.running.pulse import TOKEN_VARIABLE, Pulse, live_with, start_heart
+from robotrials.running.pulse import ENDING, TOKEN_VARIABLE, Pulse, live_with, start_heart
 from robotrials.running.rollout import Rollout
 from robotrials.serving.client import ServedPolicy
 from robotrials.wire.envelope import Message
@@ -56,10 +63,15 @@ _MAX_TRACEBACK = 8000
 class Worker:
     """One worker's life: greet, load, play leases until told to stop."""
 
-    def __init__(self, address: str, name: str, token: str) -> None:
+    def __init__(self, address: str, name: str, token: str, joins: bool = False) -> None:
+        """``joins``: the coordinator has not started this worker, which may leave (``leave``) and share no disk."""
         self._name = name
         self._token = token
         self._address = address
+        self._joins = joins
+        self._leaves = False
+        self._root = Path()
+        self._sends_files = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket = connect_dealer(self._context, address)
         self._pulse = Pulse()
@@ -69,12 +81,14 @@ class Worker:
     def run(self) -> None:
         """Until the coordinator says stop."""
         token = self._token
-        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token))
+        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token, self._joins))
         first = self._receive()
         if isinstance(first, Stop):
+            log.info("stop: %s", first.reason)
             return
         job = cast(Job, _expect(first, Job))
-        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every)
+        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._joins)
+        self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)
             policy = make_policy(job.policy) if job.server is None else ServedPolicy(job.server, token, self._name)
@@ -88,15 +102,56 @@ class Worker:
             send(self._socket, Refused(self._name, _one_line(error), expected=False))
             self._await_stop()
             return
-        send(self._socket, Ready(self._name, spec, policy.describe()))
+        send(self._socket, self._ready(job, spec, policy))
         tasks = {task.key: task for task in job.tasks}
         while True:
             message = self._receive()
             if isinstance(message, Stop):
                 log.info("stop: %s", message.reason)
+                self._pulse.enter(ENDING)
                 self._close_env()
                 return
-            send(self._socket, self._play(cast(Lease, _expect(message, Lease)), job, benchmark, policy, tasks))
+            if self._leaves:
+                continue  # whatever is leased to it now is given to somebody else
+            lease = cast(Lease, _expect(message, Lease))
+            done = self._play(lease, job, benchmark, policy, tasks)
+            if self._sends_files:
+                self._send_files(lease, done)
+            send(self._socket, done)
+            if self._leaves:
+                send(self._socket, Leaving(self._name))
+
+    def leave(self) -> None:
+        """Take no other lease; safe to call from a signal handler."""
+        if self._pulse.lease == 0 and not self._leaves:
+            send(self._socket, Leaving(self._name))
+        self._leaves = True
+
+    def _ready(self, job: Job, spec: PolicySpec, policy: Policy) -> Ready:
+        if not self._joins:
+            return Ready(self._name, spec, policy.describe())
+        installed = look_up(replace(job.env, python=None))
+        packages = {**installed.packages, "robotrials": __version__}
+        return Ready(self._name, spec, policy.describe(), installed.python, packages)
+
+    def _place_for_files(self, job: Job) -> tuple[Path, bool]:
+        """Where to write, and whether it must be sent: a folder of the same name here need not be the same folder."""
+        run_dir = Path(job.run_dir)
+        if not self._joins:
+            return run_dir, False
+        try:
+            is_same = (run_dir / SESSION_FILE).read_text() == job.session
+        except OSError:
+            is_same = False
+        return (run_dir, False) if is_same else (Path(tempfile.mkdtemp(prefix="robotrials-")), True)
+
+    def _send_files(self, lease: Lease, done: Done) -> None:
+        """All that the episode has left on this machine, then nothing is left of it here."""
+        self._pulse.enter("send")
+        files = [path for path in sorted(self._root.rglob("*")) if path.is_file()]
+        send_files(lambda part: send(self._socket, part), lease.lease, self._root, files)
+        for path in files:
+            path.unlink()
 
     def _play(
         self,
@@ -117,10 +172,10 @@ class Worker:
             task = tasks[(episode.suite, episode.task)]
             env = self._env_for(benchmark, task)
             if lease.record != "no":
-                path = os.path.join(job.run_dir, lease.video)
+                path = os.path.join(self._root, lease.video)
                 video = EpisodeVideo(path, task.control_hz, job.record_fps)
             if job.kept_cameras is not None:
-                folder = spool_folder(job.run_dir, episode.id, lease.attempt)
+                folder = spool_folder(self._root, episode.id, lease.attempt)
                 spool = EpisodeSpool(folder, task, job.kept_cameras)
             rollout = Rollout(env, policy, task, job.rename_map, pulse)
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
@@ -231,6 +286,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m robotrials.running.worker")
     parser.add_argument("--connect", required=True, help="the coordinator's address")
     parser.add_argument("--name", required=True, help="this worker's name")
+    parser.add_argument("--joins", action="store_true", help="nobody expects this worker; SIGTERM: leave in order")
     parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
     parser.add_argument("--preload", default="", help="comma list of modules to import while the policy loads")
     arguments = parser.parse_args()
@@ -241,7 +297,10 @@ def main() -> None:
     log.setLevel(logging.INFO)  # this module's own lines, not those of every library
     for module in filter(None, arguments.preload.split(",")):
         importlib.import_module(module)
-    Worker(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, "")).run()
+    worker = Worker(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, ""), arguments.joins)
+    if arguments.joins:
+        signal.signal(signal.SIGTERM, lambda number, frame: worker.leave())
+    worker.run()
     sys.stderr.flush()
     # Environments are closed; what the interpreter would tear down now is only libraries' globals, whose order of
     # destruction is where EGL and OSMesa print their tracebacks.

@@ -64,14 +64,17 @@ class PolicyServer:
         self._policy = policy
         self._about = dict(about or {})
         self._spec = policy.spec()
-        self._listener = listener
         self._token = token
         self._batcher = Batcher(policy, self._spec.max_batch, cores)
         self._selector = selectors.DefaultSelector()
         self._clients: dict[int, _Client] = {}
         self._next = 1
+        self.listen_at(listener)
+
+    def listen_at(self, listener: socket.socket) -> None:
+        """Take clients from this socket too."""
         listener.setblocking(False)
-        self._selector.register(listener, selectors.EVENT_READ, None)
+        self._selector.register(listener, selectors.EVENT_READ, listener)
 
     def serve(self, goes_on: Callable[[], bool] = lambda: True) -> None:
         """For ever, or until ``goes_on`` says no; it is asked about once a second, and before each pass."""
@@ -107,13 +110,13 @@ class PolicyServer:
                 events = self._selector.select(0.0)
             events = events or self._selector.select(timeout_s)
         for key, _ in events:
-            if key.data is None:
-                self._accept()
+            if isinstance(key.data, socket.socket):
+                self._accept(key.data)
             else:
                 self._take(key.data)
 
-    def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+    def _accept(self, listener: socket.socket) -> None:
+        connection, _ = listener.accept()
         connection.setblocking(True)
         connection.settimeout(_STRANGER_S)  # a peer that stops in the middle of a message must not stop everybody
         client = _Client(self._next, Stream(connection))

@@ -7,9 +7,11 @@ import secrets
 import shutil
 import tempfile
 from dataclasses import dataclass
+from socket import gethostname
 
 import zmq
 
+from robotrials.errors import ConfigError
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES, Message, encode
 
 _LONGEST_PLACE = 70
@@ -56,6 +58,37 @@ def bind_router(context: zmq.Context[zmq.Socket[bytes]], address: str) -> zmq.So
     socket = _guarded(context.socket(zmq.ROUTER))
     socket.bind(address)
     return socket
+
+
+def also_bind(socket: zmq.Socket[bytes], address: str) -> str:
+    """Take workers from ``tcp://HOST:PORT`` too (port 0: any free one). Returns the address by which others reach it.
+
+    Raises:
+        ConfigError: it is no such address, or cannot be had.
+    """
+    host, port = host_of(address), address.rpartition(":")[2]
+    try:
+        socket.bind(f"tcp://{host}:{port if int(port) else '*'}")
+    except zmq.ZMQError as error:
+        raise ConfigError(f"--eval.listen={address} cannot be had: {error}") from None
+    bound = socket.getsockopt_string(zmq.LAST_ENDPOINT)
+    return f"tcp://{name_for_others(host)}:{bound.rpartition(':')[2]}"
+
+
+def host_of(address: str) -> str:
+    """
+    Raises:
+        ConfigError: ``address`` is not ``tcp://HOST:PORT``.
+    """
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    if not address.startswith("tcp://") or not host or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"--eval.listen={address} is no address; right is tcp://HOST:PORT, HOST 0.0.0.0 for all")
+    return host
+
+
+def name_for_others(host: str) -> str:
+    """The name by which other machines find what listens at ``host``."""
+    return gethostname() if host in ("0.0.0.0", "*", "[::]") else host
 
 
 def connect_dealer(context: zmq.Context[zmq.Socket[bytes]], address: str) -> zmq.Socket[bytes]:

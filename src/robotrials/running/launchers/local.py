@@ -87,6 +87,12 @@ class LocalLauncher:
         if process is not None:
             _end_group(process)
 
+    def terminate(self, name: str) -> None:
+        """Ask it to end in order."""
+        process = self._processes.get(name)
+        if process is not None and process.poll() is None:
+            process.terminate()
+
     def close(self, grace_s: float) -> None:
         deadline = time.monotonic() + grace_s
         while time.monotonic() < deadline and any(p.poll() is None for p in self._processes.values()):

@@ -1,0 +1,95 @@
+"""``robotrials worker``: more hands for a run that is on, from this machine or another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robotrials.cli import draw, output
+from robotrials.cli.pairs import read_pairs
+from robotrials.errors import ConfigError
+from robotrials.plan.config import option
+from robotrials.plan.options import build
+from robotrials.running.joining import read_door
+from robotrials.running.remote_workers import RemoteWorkers
+
+HELP = """\
+usage: robotrials worker --run=DIR [--n=4]
+       robotrials worker --connect=tcp://HOST:PORT --token_file=FILE [--n=4]
+
+Join a run that was started with --eval.listen, take episodes until it is
+complete, and leave. Workers may come and go at any time; Ctrl-C lets each finish
+its episode, a second one ends them at once: their episodes run again elsewhere.
+
+  --run=DIR           the run's directory, where both machines see the same disk
+  --connect=ADDRESS   where the run listens, from where there is no such disk
+  --token_file=FILE   its secret: the "token" in DIR/connect.json; or set
+                      ROBOTRIALS_TOKEN. Videos are then sent to the run
+  --n=N               workers, one process each [1]
+  --python=PATH       interpreter that has the benchmark [this one]
+  --logs=DIR          where they write what they do [a temporary folder]
+
+Exit status
+  0  the run needs no more, or every worker has left
+  1  the run cannot be reached or used from here
+  2  ended at once by a second Ctrl-C
+"""
+
+
+@dataclass(frozen=True)
+class WorkerFlags:
+    run: Path | None = option(None, "the run's directory")
+    connect: str | None = option(None, "where the run listens")
+    token_file: Path | None = option(None, "file with the run's secret")
+    n: int = option(1, "workers, one process each")
+    python: str | None = option(None, "interpreter that has the benchmark")
+    logs: Path | None = option(None, "where they write what they do")
+
+
+def run(argv: Sequence[str]) -> int:
+    """Parse, join, work; returns the exit status."""
+    if any(word in ("--help", "-h") for word in argv):
+        output.text(HELP)
+        return 0
+    words, values = read_pairs(argv)
+    if words:
+        raise ConfigError(f"unexpected {words[0]!r}: flags are written --name=value")
+    flags: WorkerFlags = build(WorkerFlags, values, "--")
+    if flags.n < 1:
+        raise ConfigError(f"--n must be at least 1, got {flags.n}")
+    address, token = _door(flags)
+    logs = flags.logs or Path(tempfile.mkdtemp(prefix="robotrials-worker-"))
+    logs.mkdir(parents=True, exist_ok=True)
+    workers = RemoteWorkers(address, token, flags.n, logs, flags.python)
+
+    def leave(number: int, frame: object) -> None:
+        signal.signal(number, signal.default_int_handler)
+        output.line("leaving when the episodes in hand are over")
+        workers.leave()
+
+    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGTERM, leave)
+    output.line(f"{draw.count(flags.n, 'worker')} for {address}; logs: {logs}")
+    return 0 if workers.run(output.line) else 1
+
+
+def _door(flags: WorkerFlags) -> tuple[str, str]:
+    if (flags.run is None) == (flags.connect is None):
+        raise ConfigError("robotrials worker needs either --run=DIR or --connect=tcp://HOST:PORT")
+    if flags.run is not None:
+        return read_door(flags.run)
+    if flags.token_file is not None:
+        try:
+            token = flags.token_file.expanduser().read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError(f"--token_file={flags.token_file} cannot be read: {error.strerror}") from None
+    else:
+        token = os.environ.get("ROBOTRIALS_TOKEN", "").strip()
+    if not token:
+        raise ConfigError("--connect needs the run's secret: --token_file=FILE, or the variable ROBOTRIALS_TOKEN")
+    assert flags.connect is not None
+    return flags.connect, token

@@ -1,0 +1,78 @@
+"""``robotrials worker``: workers on any machine, for a run that somebody else has started.
+
+Each is a process of its own that is watched from here: one that dies is started again under another name, one that is
+told to stop stays away. Between this process and the run there is nothing but what the workers say themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from robotrials.benchmarks.gl import gl_environment
+from robotrials.running.launchers.local import LocalLauncher
+from robotrials.running.pulse import TOKEN_VARIABLE
+from robotrials.running.threads import thread_limits
+
+_TICK_S = 0.2
+_TOO_SOON_S = 5.0
+_MAX_FAILURES = 3
+"""So many workers in a row may die within ``_TOO_SOON_S``: something is wrong with all of them."""
+
+
+class RemoteWorkers:
+    """``count`` workers for the run at ``address``; ``python`` runs them (None: this interpreter)."""
+
+    def __init__(self, address: str, token: str, count: int, log_dir: Path, python: str | None = None) -> None:
+        self._count = count
+        self._launcher = LocalLauncher(
+            "robotrials.running.worker",
+            address,
+            log_dir,
+            {**os.environ, **gl_environment(os.environ), **thread_limits(1), TOKEN_VARIABLE: token},
+            python,
+            lambda name: ["--joins"],
+        )
+        self._started: dict[str, float] = {}
+        self._number = 0
+        self._leaving = False
+
+    def leave(self) -> None:
+        """Let every worker finish its episode and go; safe to call from a signal handler."""
+        self._leaving = True
+
+    def run(self, tell: Callable[[str], None]) -> bool:
+        """Until every worker was told to stop, or has left; False when they could not work. ``tell`` gets a line for
+        every worker that ends otherwise."""
+        failures, told = 0, False
+        for _ in range(self._count):
+            self._start()
+        try:
+            while self._started:
+                time.sleep(_TICK_S)
+                if self._leaving and not told:
+                    told = True
+                    for name in self._started:
+                        self._launcher.terminate(name)
+                for gone in self._launcher.exits():
+                    began = self._started.pop(gone.name)
+                    if gone.how == "exit status 0" or self._leaving:
+                        continue
+                    failures = failures + 1 if time.monotonic() - began < _TOO_SOON_S else 0
+                    tell(f"worker {gone.name} ended ({gone.how}); log: {gone.log}")
+                    if failures >= _MAX_FAILURES:
+                        tell(f"workers cannot work here. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
+                        return False
+                    self._start()
+        finally:
+            self._launcher.close(grace_s=0.0)
+        return True
+
+    def _start(self) -> None:
+        self._number += 1
+        name = f"{socket.gethostname()}-{os.getpid()}-{self._number}"
+        self._started[name] = time.monotonic()
+        self._launcher.start(name)

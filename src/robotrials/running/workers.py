@@ -1,0 +1,78 @@
+"""The workers of a run: those it starts, and replaces when they die, and those that join and leave as they like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from robotrials.running.launchers.base import Launcher, WorkerExit
+from robotrials.running.messages import Beat
+from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+
+
+class WorkerPool:
+    """Starts and ends workers, and knows which are there.
+
+    A worker that was killed or lost stays in the roster until ``exits`` tells of it, so that its leases are taken back
+    once. One that joined has no process here to wait for: it counts as gone when it is told to stop, says that it
+    leaves, or has been silent for too long.
+    """
+
+    def __init__(self, launcher: Launcher, step_timeout: float, n_workers: int) -> None:
+        self._launcher = launcher
+        self._n_workers = n_workers
+        self._departed: list[WorkerExit] = []
+        self.roster = Roster(step_timeout)
+
+    def __iter__(self) -> Iterator[WorkerEntry]:
+        return iter(self.roster)
+
+    def start(self) -> None:
+        """Start as many as the run has of its own.
+
+        Raises:
+            ConfigError: they cannot be started.
+        """
+        for slot in range(self._n_workers):
+            self._launcher.start(self.roster.enlist(slot).name)
+
+    def replace(self, gone: WorkerEntry) -> None:
+        """Start another in the place of one that has died; whoever joined is not replaced from here."""
+        if not gone.joined:
+            self._launcher.start(self.roster.enlist(gone.slot).name)
+
+    def beat(self, beat: Beat) -> bool:
+        """Take note of a sign of life; False from a worker that is none of this run, or not any more."""
+        self.roster.beat(beat)
+        entry = self.roster.by_name(beat.worker)
+        return entry is not None and entry.state is not WorkerState.ENDING
+
+    def kill(self, entry: WorkerEntry, reason: str) -> None:
+        """End it at once. One that joined is told to stop by the answer to its next beat."""
+        if entry.state is WorkerState.ENDING:
+            return
+        entry.killed_because = reason
+        self.roster.enter(entry, WorkerState.ENDING)
+        if entry.joined:
+            self._departed.append(WorkerExit(entry.name, reason, log="its own output", log_tail=""))
+        else:
+            self._launcher.kill(entry.name)
+
+    def kill_hung_and_lost(self) -> None:
+        for entry, reason in (*self.roster.hung(), *self.roster.lost()):
+            self.kill(entry, reason)
+
+    def exits(self) -> list[WorkerExit]:
+        """Workers that ended since the last call, each told once."""
+        departed, self._departed = self._departed, []
+        return [*departed, *self._launcher.exits()]
+
+    def close(self, stop: Callable[[WorkerEntry], None], graceful: bool) -> None:
+        """Tell all to ``stop``; of its own, kill at once what cannot be told, or everything where nothing is worth
+        waiting for. Leaves no process of its own."""
+        for entry in self.roster:
+            # One that has not said hello yet would wait for an answer until the grace is over.
+            if entry.identity is not None and (graceful or entry.joined):
+                stop(entry)
+            else:
+                self._launcher.kill(entry.name)
+        self._launcher.close(grace_s=10.0 if graceful else 0.0)
