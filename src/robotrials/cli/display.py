@@ -171,7 +171,7 @@ def _rate_text(snapshot: Progress, marks: draw.Glyphs) -> Text:
         text.append("no outcome yet", "bright_black")
     else:
         text.append(f"{draw.interval(*interval, marks)} %", "bold green")
-        text.append(f"  {snapshot.successes:,} of {snapshot.successes + snapshot.failures:,}; holds whenever you look")
+        text.append(f"  {snapshot.successes:,} of {snapshot.successes + snapshot.failures:,}")
     if snapshot.errors:
         text.append(f"   {draw.count(snapshot.errors, 'error')}", "bold red")
     return text
