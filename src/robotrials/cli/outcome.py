@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -26,6 +28,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
     facts: list[tuple[str, str | Text]] = [
         ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result)),
+        *_stopping(result.stopping),
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),
@@ -81,7 +84,8 @@ def _ran(prepared: PreparedRun, result: RunResult) -> str:
     """``40 episodes in 0:21 on 2 workers, 1.9 episodes/s``: of this session, not of those it went on with."""
     overall = result.summary.overall
     kept = prepared.done - prepared.errors
-    fresh = overall.n_finished + overall.n_errors - kept
+    surplus = result.stopping["surplus"] if result.stopping else 0
+    fresh = overall.n_finished + overall.n_errors + surplus - kept
     if prepared.is_finished:
         return f"nothing: all {draw.count(overall.n_planned, 'episode')} had finished before"
     where = draw.count(prepared.n_workers, "worker")
@@ -89,6 +93,26 @@ def _ran(prepared: PreparedRun, result: RunResult) -> str:
     if fresh and result.wall_s > 0:
         words += f", {pace(fresh / result.wall_s)}"
     return f"{words}; {kept:,} had finished before" if kept else words
+
+
+def _stopping(stopping: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """What ``--until`` has saved, or that it was not reached."""
+    if not stopping:
+        return []
+    planned, counted = stopping["planned"], stopping["counted"]
+    if counted is None:
+        return [("Until", f"{stopping['rule']} was not reached: {stopping['words']}")]
+    saved = planned - counted
+    lines = [
+        ("Until", f"{stopping['rule']}: {stopping['words']}"),
+        ("Saved", f"{saved:,} of {draw.count(planned, 'episode')} ({100 * saved / planned:.0f} %)"),
+    ]
+    if stopping["surplus"]:
+        more = draw.count(stopping["surplus"], "episode")
+        lines.append(
+            ("", f"{more} had finished beyond the {counted:,} that decided it: kept in the ledger, not counted")
+        )
+    return lines
 
 
 def _errors(failures: list[str]) -> list[tuple[str, Text]]:

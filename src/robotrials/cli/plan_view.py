@@ -30,6 +30,7 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
         *([("Simulator", _interpreter(prepared.config.env))] if prepared.config.env.python else []),
         *([("Rendering", prepared.rendering.words)] if prepared.rendering else []),
         ("Videos", config.eval.record),
+        *([("Until", f"{config.until}; the first of every task, then the second, ...")] if config.until else []),
         *([("Dataset", _dataset(prepared.dataset))] if prepared.dataset is not None else []),
         ("Directory", str(prepared.output_dir)),
         ("Identity", identity_hash(prepared.identity)),

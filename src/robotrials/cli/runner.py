@@ -67,6 +67,8 @@ def opening(prepared: PreparedRun) -> str:
     """The first line: what is about to run, and where it goes."""
     total = draw.count(len(prepared.plan), "episode")
     if prepared.is_finished:
+        if prepared.stopped:
+            return f"{title(prepared)}: complete, stopped early by --until={prepared.config.until}"
         return f"{title(prepared)}: complete, all {total} have finished"
     kept = prepared.done - prepared.errors
     work = f"{len(prepared.plan) - kept:,} of {total} to run" if kept else total

@@ -104,6 +104,7 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
         "job_name": config.job_name,
         "rename_map": dict(config.rename_map),
         "allow_mixed": config.allow_mixed,
+        "until": config.until,
     }
 
 
@@ -124,6 +125,7 @@ def config_from_json(data: Mapping[str, Any], where: Path) -> RunConfig:
             job_name=data["job_name"],
             rename_map=data["rename_map"],
             allow_mixed=bool(data["allow_mixed"]),
+            until=data.get("until"),
         )
     except (KeyError, TypeError) as error:
         raise ConfigError(f"{where / 'run.json'} is not a configuration of robotrials {__version__}: {error}") from None
