@@ -17,7 +17,7 @@ from tests.conftest import REQUIRED
 SMALL = {"observation_width": "64", "observation_height": "64"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "aloha": {"task": "AlohaTransferCube-v0,AlohaInsertion-v0", **SMALL},
-    "gym": {"id": "CartPole-v1", "success": "reward>=1", "instruction": "Keep the pole upright."},
+    "gym": {"id": "Pendulum-v1", "success": "reward>=-0.01", "instruction": "Swing the pole up."},
     "gymnasium_robotics": {"task": "fetch", **SMALL},
     "libero": {"task": "libero_object", "task_ids": "0,1", **SMALL},
     "libero_plus": {"task": "libero_object", "task_ids": "0,1", **SMALL},
