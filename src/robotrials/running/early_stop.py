@@ -164,7 +164,7 @@ def _reference(path: Path, plan: Plan) -> dict[tuple[str, str, int], bool]:
         seed, state, success = scenes[key]
         if seed == spec.seed and (state is None or spec.init_state is None or state == spec.init_state):
             outcomes[key] = bool(success)
-        else:
+        elif strange is None:
             strange = (
                 f"{spec.name} has seed {seed} and initial state {state} there, {spec.seed} and {spec.init_state} here"
             )
