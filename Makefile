@@ -73,6 +73,8 @@ bench: setup ## the figures of docs/benchmarks.md
 	$(VENV)/bin/python bench/memory.py
 	$(VENV)/bin/python bench/start_up.py
 	$(VENV)/bin/python bench/serving.py
+	$(VENV)/bin/python bench/report.py
+	$(VENV)/bin/python bench/leaderboard.py
 	$(VENV)/bin/python bench/remote.py
 
 clean: ## remove what make has made

@@ -11,7 +11,7 @@ from robotrials.cli.words import split_words
 from robotrials.errors import ConfigError
 
 HELP = """\
-usage: robotrials leaderboard PATH... [--repos=FILE] [--suites=A,B] [--output=FILE]
+usage: robotrials leaderboard PATH... [--repos=FILE] [--suites=A,B] [--output=F]
 
 Rank models on one HTML page and in a CSV beside it. PATH is a run directory, an
 eval_info.json (ours, or lerobot-eval's), or a folder that holds such. Models

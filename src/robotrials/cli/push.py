@@ -14,11 +14,12 @@ if TYPE_CHECKING:  # `eval` reads its flags before anything large is imported
     from robotrials.reporting.hub import PushOptions
 
 HELP = """\
-usage: robotrials push DIR [--repo_id=USER/MODEL] [--benchmark_dataset_id=ID] ...
+usage: robotrials push DIR --repo_id=USER/MODEL [--benchmark_dataset_id=ID] ...
 
-Put a finished run on the Hub: eval_info.json, eval_config.json, metrics.json and
-the videos under eval/<env>/, and the scores as official evaluation results. In
-somebody else's repository this opens a pull request. A partial run is refused.
+Put a finished run on the Hub: eval_info.json, eval_config.json, metrics.json
+and the videos under eval/<env>/, and the scores as official evaluation results.
+In somebody else's repository this opens a pull request. A partial run is
+refused.
 `robotrials eval --push_to_hub=true` takes the same flags.
 
   --repo_id=USER/MODEL            default: where the policy came from

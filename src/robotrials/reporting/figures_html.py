@@ -187,7 +187,7 @@ def task_table(runs: Sequence[LoadedRun]) -> Markup:
     note = f"The {MAX_TASK_ROWS} lowest rates; {left_out:,} other tasks are in eval_info.json." if left_out else None
     return tag(
         "section",
-        tag("h2", "Tasks", tag("small", "lowest success first; a task's name shows its episodes")),
+        tag("h2", "Tasks", tag("small", "lowest success first; click a task to watch its failures")),
         tag(
             "div",
             tag("table", tag("thead", tag("tr", *head), _axis(len(runs))), *bodies, id="tasks", class_="figures"),
