@@ -25,7 +25,8 @@ from robotrials.serving.client import PolicyServerError
 from robotrials.wire.plain_arrays import decode_plain, encode_openpi
 from robotrials.wire.stream import ConnectionLostError
 from tests import toy
-from tests.running.engine import run, toy_config
+from tests.policies.toy_by_file import SEER, toy_config
+from tests.running.engine import run
 from tests.serving.websocket_servers import scripted
 
 TASK = toy.Toy(toy.ToyConfig(task="a")).tasks()[0]
@@ -274,5 +275,5 @@ def test_real_openpi_server_is_evaluated(tmp_path: Path) -> None:
         loop.call_soon_threadsafe(serving.cancel)
         thread.join()
     assert result.complete, result.failures
-    noiseless = toy_config(tmp_path / "alone", "tests.toy:Seer", "a", policy_options={"noise": "0"}, n_episodes=4)
+    noiseless = toy_config(tmp_path / "alone", SEER, "a", policy_options={"noise": "0"}, n_episodes=4)
     assert run(noiseless).summary.overall.n_success == result.summary.overall.n_success == 4

@@ -24,10 +24,10 @@ from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import load_run_json
 from robotrials.running.evaluate import prepare
 from robotrials.serving.standalone import Standalone
-from tests.running.engine import digest, run, toy_config
+from tests.policies.toy_by_file import SEER, toy_config
+from tests.running.engine import digest, run
 from tests.running.test_engine import wait_for_records
 
-SEER = "tests.toy:Seer"
 TOKEN = "0123456789abcdef0123"
 
 

@@ -24,7 +24,8 @@ from robotrials.serving.client import PolicyServerError
 from robotrials.wire.plain_arrays import decode_plain, encode_vla_eval
 from robotrials.wire.stream import ConnectionLostError
 from tests import toy
-from tests.running.engine import run, toy_config
+from tests.policies.toy_by_file import toy_config
+from tests.running.engine import run
 from tests.serving.websocket_servers import scripted
 
 TASK = toy.Toy(toy.ToyConfig(task="a")).tasks()[0]

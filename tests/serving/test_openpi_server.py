@@ -22,6 +22,7 @@ from robotrials.policies.openpi import OpenpiPolicy
 from robotrials.serving.standalone import Standalone
 from robotrials.wire.plain_arrays import decode_plain, encode_openpi
 from tests import toy
+from tests.policies.toy_by_file import SEER
 
 TOKEN = "0123456789abcdef0123"
 SEEN = {
@@ -34,7 +35,7 @@ CHUNK = np.full((5, 1), 1.0)  # the goal is 4 away: full speed
 
 @contextmanager
 def serving(choice: PolicyChoice | None = None, **more: Any) -> Iterator[str]:
-    choice = choice or PolicyChoice("tests.toy:Seer", None, {"noise": "0"})
+    choice = choice or PolicyChoice(SEER, None, {"noise": "0"})
     server = Standalone(choice, "ws://127.0.0.1:0", "openpi", **more)
     stop = threading.Event()
     thread = threading.Thread(target=server.serve, args=(lambda: not stop.is_set(),))
@@ -163,11 +164,11 @@ def test_names_of_the_client_can_be_told() -> None:
 
 def test_names_of_keys_that_the_policy_does_not_read_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"do not agree on observation\.sonar"):
-        Standalone(PolicyChoice("tests.toy:Seer"), "ws://127.0.0.1:0", "openpi", keys={"x": "observation.sonar"}).serve(
+        Standalone(PolicyChoice(SEER), "ws://127.0.0.1:0", "openpi", keys={"x": "observation.sonar"}).serve(
             lambda: False
         )
 
 
 def test_policy_that_looks_back_is_refused() -> None:
     with pytest.raises(ConfigError, match="2 observations in a row"):
-        Standalone(PolicyChoice("tests.toy:Seer", None, {"history": "2"}), "ws://127.0.0.1:0", "openpi")
+        Standalone(PolicyChoice(SEER, None, {"history": "2"}), "ws://127.0.0.1:0", "openpi")

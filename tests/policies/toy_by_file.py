@@ -1,0 +1,20 @@
+"""The toy benchmark named by its file: where LeRobot is installed, a dependency of it brings a package ``tests``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robotrials.plan.config import RunConfig
+from tests import toy
+from tests.running import engine
+
+TOY = toy.__file__
+SEER = f"{TOY}:Seer"
+
+
+def toy_config(directory: Path, policy: str = SEER, tasks: str = "a,b", **more: Any) -> RunConfig:
+    """As ``tests.running.engine.toy_config``."""
+    config = engine.toy_config(directory, policy, tasks, **more)
+    return replace(config, env=replace(config.env, type=f"{TOY}:Toy"))
