@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,44 @@ def parse_repo(text: str) -> Repo:
     return Repo(name, revision or None, file or FILE)
 
 
+def require_trust(repo: Repo, text: str, trusted: bool) -> None:
+    """
+    Raises:
+        ConfigError: nobody has said that the code may run; the message says what that means.
+    """
+    if not trusted:
+        raise ConfigError(
+            f"--env.repo={text}: this would run {repo.file} of {repo.name}, code that may do anything you can do. "
+            "If you have read it and trust it, add --trust_remote_code=true"
+            + ("" if repo.folder or repo.revision else ", and name a revision: @<commit>")
+        )
+
+
+def find_file(repo: Repo, text: str) -> Path:
+    """The file that defines ``make_env``, fetched if need be.
+
+    Raises:
+        ConfigError: it cannot be fetched, or is not in the repository.
+    """
+    file = (repo.folder or _download(repo)) / repo.file
+    if not file.is_file():
+        raise ConfigError(f"--env.repo={text}: there is no {repo.file} in {repo.name}")
+    return file
+
+
+def load_make_env(repo: Repo, text: str) -> Callable[..., Any]:
+    """Run the file, and return its ``make_env``. Call ``require_trust`` first.
+
+    Raises:
+        ConfigError: as ``find_file`` does; or the file needs what is not installed, or defines no ``make_env``.
+    """
+    file = find_file(repo, text)
+    make_env: Callable[..., Any] | None = getattr(_load(file), "make_env", None)
+    if make_env is None:
+        raise ConfigError(f"--env.repo={text}: {file.name} defines no make_env(n_envs, use_async_envs)")
+    return make_env
+
+
 class Hub(ForeignBenchmark):
     """``--env.type=hub``."""
 
@@ -85,24 +123,14 @@ class Hub(ForeignBenchmark):
         if not config.repo:
             raise ConfigError("--env.repo is needed: org/name, org/name@revision, or a folder with an env.py")
         self._repo = parse_repo(config.repo)
-        if not config.trust_remote_code:
-            raise ConfigError(
-                f"--env.repo={config.repo}: this would run {self._repo.file} of {self._repo.name}, code that may do "
-                "anything you can do. If you have read it and trust it, add --trust_remote_code=true"
-                + ("" if self._repo.folder or self._repo.revision else ", and name a revision: @<commit>")
-            )
-        self._found: Path | None = None
+        require_trust(self._repo, config.repo, config.trust_remote_code)
 
     def build(self) -> Mapping[str, Mapping[int, Any]]:
         """
         Raises:
             ConfigError: no such file, no ``make_env`` in it, an unknown suite, or it returns something else.
         """
-        file = self._file()
-        module = _load(file)
-        make_env = getattr(module, "make_env", None)
-        if make_env is None:
-            raise ConfigError(f"--env.repo={self.config.repo}: {file.name} defines no make_env(n_envs, use_async_envs)")
+        make_env = load_make_env(self._repo, self.config.repo)
         made = make_env(n_envs=1, use_async_envs=False, **self.config.kwargs)
         built = _by_suite(made, self._repo)
         wanted = self.config.task.strip()
@@ -117,16 +145,8 @@ class Hub(ForeignBenchmark):
 
     def source(self) -> str:
         """Name and revision, and a hash of the file: what a branch's name stands for may change."""
-        digest = hashlib.sha256(self._file().read_bytes()).hexdigest()[:16]
+        digest = hashlib.sha256(find_file(self._repo, self.config.repo).read_bytes()).hexdigest()[:16]
         return f"{self._repo.name}@{self._repo.revision or 'main'}:{self._repo.file} sha256:{digest}"
-
-    def _file(self) -> Path:
-        if self._found is None:
-            folder = self._repo.folder or _download(self._repo)
-            self._found = folder / self._repo.file
-        if not self._found.is_file():
-            raise ConfigError(f"--env.repo={self.config.repo}: there is no {self._repo.file} in {self._repo.name}")
-        return self._found
 
 
 def _by_suite(made: Any, repo: Repo) -> Mapping[str, Mapping[int, Any]]:

@@ -1,0 +1,55 @@
+"""Tasks of VLABench by suite, in its own order."""
+
+from __future__ import annotations
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "primitive": (
+        "select_fruit",
+        "select_toy",
+        "select_chemistry_tube",
+        "add_condiment",
+        "select_book",
+        "select_painting",
+        "select_drink",
+        "insert_flower",
+        "select_billiards",
+        "select_ingredient",
+        "select_mahjong",
+        "select_poker",
+        "density_qa",
+        "friction_qa",
+        "magnetism_qa",
+        "reflection_qa",
+        "simple_cuestick_usage",
+        "simple_seesaw_usage",
+        "sound_speed_qa",
+        "thermal_expansion_qa",
+        "weight_qa",
+    ),
+    "composite": (
+        "cluster_billiards",
+        "cluster_book",
+        "cluster_drink",
+        "cluster_toy",
+        "cook_dishes",
+        "cool_drink",
+        "find_unseen_object",
+        "get_coffee",
+        "hammer_nail",
+        "heat_food",
+        "make_juice",
+        "play_mahjong",
+        "play_math_game",
+        "play_poker",
+        "play_snooker",
+        "rearrange_book",
+        "rearrange_chemistry_tube",
+        "set_dining_table",
+        "set_study_table",
+        "store_food",
+        "take_chemistry_experiment",
+        "use_seesaw_complex",
+    ),
+}
+
+TASKS = tuple(name for names in SUITES.values() for name in names)
