@@ -35,6 +35,8 @@ Verbs
             models by suites, ranked, with ties: robotrials leaderboard --help
   push      put a finished run on the Hub: robotrials push --help
   dataset   look into a LeRobot dataset: robotrials dataset analyze --help
+  suite     train on a suite and evaluate on it: robotrials suite --help
+  watch     evaluate the checkpoints of a training: robotrials watch --help
 
   --help    this page, or the page of a verb
   --version

@@ -29,6 +29,8 @@ VERBS = (
     "leaderboard",
     "push",
     "dataset",
+    "suite",
+    "watch",
 )
 """Each is a module of this package (a dash: an underscore) with ``run(argv) -> int``, imported when it is asked for."""
 

@@ -1,0 +1,129 @@
+"""What a suite is, those that everybody knows, and a user's own in YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robotrials.errors import ConfigError
+from robotrials.plan.options import build, nearest
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A dataset to train on and the tasks to evaluate on. ``env`` holds ``--env.*`` options, ``type`` and ``task``
+    among them; ``n_episodes`` are of every task; ``train`` and ``eval`` are further flags of lerobot-train and of
+    ``robotrials eval``. ``root`` is the dataset's folder where it is not on the Hub."""
+
+    name: str
+    dataset: str
+    env: Mapping[str, Any]
+    n_episodes: int = 50
+    steps: int = 100_000
+    batch_size: int = 64
+    root: str = ""
+    train: Mapping[str, Any] = field(default_factory=dict)
+    eval: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def tasks(self) -> str:
+        return str(self.env.get("task", ""))
+
+
+_FOUR = "libero_spatial,libero_object,libero_goal,libero_10"
+
+_KNOWN = (
+    Suite("libero", "lerobot/libero", {"type": "libero", "task": _FOUR}, 10, note="40 tasks of four suites"),
+    Suite(
+        "libero_plus",
+        "lerobot/libero_plus",
+        {"type": "libero_plus", "task": _FOUR},
+        1,
+        20_000,
+        32,
+        note="LIBERO under seven kinds of perturbation; thousands of tasks, one episode of each",
+    ),
+    Suite(
+        "metaworld",
+        "lerobot/metaworld_mt50",
+        {"type": "metaworld", "task": "easy,medium,hard,very_hard"},
+        10,
+        note="all fifty tasks",
+    ),
+    Suite(
+        "robocasa",
+        "pepijn223/robocasa_CloseFridge",
+        {"type": "robocasa", "task": "CloseFridge"},
+        20,
+        note="one task, for which there is a dataset; --env.task=atomic_seen after -- for a group",
+    ),
+    Suite(
+        "robomme",
+        "lerobot/robomme",
+        {"type": "robomme", "task": "PickXtimes"},
+        10,
+        note="the dataset calls its columns image, wrist_image, state, actions: give lerobot-train a --rename_map",
+    ),
+    Suite(
+        "aloha",
+        "lerobot/aloha_sim_transfer_cube_human",
+        {"type": "aloha", "task": "AlohaTransferCube-v0"},
+        50,
+        100_000,
+        8,
+        note="two arms hand a cube over",
+    ),
+    Suite("pusht", "lerobot/pusht", {"type": "pusht"}, 50, 200_000, 64, note="push a T onto its goal, in the plane"),
+)
+SUITES = {suite.name: suite for suite in _KNOWN}
+"""Datasets and episodes as LeRobot's guides and model cards give them (August 2026); all of it can be overridden."""
+
+
+def find(name: str) -> Suite:
+    """The suite called ``name``, or that of the YAML file ``name``.
+
+    Raises:
+        ConfigError: no such suite; or the file cannot be read or does not describe one.
+    """
+    if name in SUITES:
+        return SUITES[name]
+    if name.endswith((".yaml", ".yml")):
+        return read(Path(name).expanduser())
+    raise ConfigError(
+        f"unknown suite {name!r}{nearest(name, SUITES)}; known: {', '.join(SUITES)}, or a YAML file of yours"
+    )
+
+
+def read(path: Path) -> Suite:
+    """A suite in YAML, its keys the fields of ``Suite``; ``base: libero`` takes the others from a known one.
+
+    Raises:
+        ConfigError: as ``find``.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{path} must hold a map: name, dataset, env, ...")
+    values = {"name": path.stem, **content}
+    base = values.pop("base", None)
+    if base is not None:
+        values = {**{f.name: getattr(find(str(base)), f.name) for f in dataclasses.fields(Suite)}, **values}
+    missing = [name for name in ("dataset", "env") if not values.get(name)]
+    if missing:
+        raise ConfigError(f"{path}: {missing[0]} is missing; a suite has name, dataset, env: {{type: ..., task: ...}}")
+    suite = build(Suite, values, f"{path}: ")
+    if "type" not in suite.env:
+        raise ConfigError(f"{path}: env.type is missing: which benchmark?")
+    if not suite.name.replace("_", "").replace("-", "").isalnum():
+        raise ConfigError(f"{path}: name {suite.name!r} must be of letters, digits, - and _: it names folders")
+    return suite

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from robotrials.errors import ConfigError
+from robotrials.suites.registry import SUITES, find
+
+
+def test_the_suites_that_everybody_knows_are_there() -> None:
+    assert set(SUITES) == {"libero", "libero_plus", "metaworld", "robocasa", "robomme", "aloha", "pusht"}
+    for suite in SUITES.values():
+        assert "/" in suite.dataset
+        assert suite.n_episodes > 0
+
+
+def test_a_suite_of_ones_own_is_read_from_yaml(tmp_path: Path) -> None:
+    file = tmp_path / "kitchen.yaml"
+    file.write_text(
+        "dataset: me/kitchen\nenv: {type: metaworld, task: reach-v3}\nsteps: 7\neval: {eval.record: none}\n"
+    )
+    suite = find(str(file))
+    assert (suite.name, suite.dataset, suite.steps, suite.tasks) == ("kitchen", "me/kitchen", 7, "reach-v3")
+    assert suite.eval == {"eval.record": "none"}
+
+
+def test_a_base_gives_what_the_file_leaves_out(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("base: libero\nn_episodes: 3\n")
+    suite = find(str(file))
+    assert (suite.name, suite.n_episodes, suite.dataset) == ("mine", 3, SUITES["libero"].dataset)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("env: {type: pusht}", "dataset is missing"),
+        ("dataset: a/b\nenv: {task: x}", "env.type is missing"),
+        ("dataset: a/b\nenv: {type: pusht}\nstep: 3", "did you mean steps"),
+        ("dataset: a/b\nenv: {type: pusht}\nsteps: many", "whole number"),
+        ("- 3", "must hold a map"),
+        ("a: [", "not valid YAML"),
+        ("name: ../x\ndataset: a/b\nenv: {type: pusht}", "it names folders"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        find(str(file))
+
+
+def test_an_unknown_suite_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean libero\?"):
+        find("libro")
