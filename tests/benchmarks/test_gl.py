@@ -101,6 +101,10 @@ def test_the_processor_beside_a_gpu_is_not_egls_first_device(monkeypatch: pytest
     assert (rendering.device, rendering.of_worker(5)) == ("cpu", {"MUJOCO_GL": "egl", DEVICE_ID: "2"})
     with pytest.raises(ConfigError, match=r"install OSMesa: .*apt-get install .*libosmesa6"):
         machine(TWO_GPUS[:2])("cpu", {})
+    assert (
+        machine(LOCKED[:1])("auto", {}).note
+        == "no pictures: EGL cannot draw on its devices: eglInitialize fails (0x3001)"
+    )
 
 
 @linux

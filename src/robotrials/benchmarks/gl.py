@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from ctypes.util import find_library
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from robotrials.benchmarks import egl
@@ -99,14 +99,24 @@ def choose_rendering(
         return Rendering("user", gl_environment(environ), words=f"MUJOCO_GL={set_by_user}, as you set it")
     if set_by_user == "osmesa":
         return Rendering("cpu", gl_environment(environ), words="OSMesa, on the processor")
+    if not sys.platform.startswith("linux"):
+        return Rendering("user", words="MuJoCo's own choice")
     if not gpu_is_there():
         return _plain_software(environ)
     devices, problem = probe()
     gpus = usable_gpus(devices, environ)
     if wanted == "auto" and gpus:
         return _on_gpus(gpus)
-    note = "" if wanted == "cpu" else f"drawing on the processor: {why_no_gpu(devices, problem, environ)}"
-    return _software_beside_a_gpu(devices, set_by_user, note)
+    software = _software_beside_a_gpu(devices, set_by_user)
+    if software is None and wanted == "cpu":
+        raise ConfigError(f"nothing here can draw on the processor; install OSMesa: {install_line(['libosmesa6'])}")
+    if software is None:  # a run that looks at nothing can do without
+        return Rendering(
+            "user", words="nothing that draws", note=f"no pictures: {why_no_gpu(devices, problem, environ)}"
+        )
+    if wanted == "cpu":
+        return software
+    return replace(software, note=f"drawing on the processor: {why_no_gpu(devices, problem, environ)}")
 
 
 def usable_gpus(devices: Sequence[Device], environ: Mapping[str, str]) -> list[Device]:
@@ -171,16 +181,16 @@ def _plain_software(environ: Mapping[str, str]) -> Rendering:
     return Rendering("cpu", variables, words=f"{_OFFSCREEN.get(backend, 'no library')}, on the processor")
 
 
-def _software_beside_a_gpu(devices: Sequence[Device], set_by_user: str, note: str) -> Rendering:
-    """OSMesa, which knows no GPU; else EGL's own software device, which must be named or EGL takes the GPU."""
+def _software_beside_a_gpu(devices: Sequence[Device], set_by_user: str) -> Rendering | None:
+    """OSMesa, which knows no GPU; else EGL's own software device, which must be named or EGL takes the GPU; else
+    None."""
     if set_by_user != "egl" and not egl.osmesa_problem():
-        return Rendering("cpu", {"MUJOCO_GL": "osmesa"}, words="OSMesa, on the processor", note=note)
+        return Rendering("cpu", {"MUJOCO_GL": "osmesa"}, words="OSMesa, on the processor")
     software = [device.index for device in devices if device.renderer and not device.is_gpu]
     if software:
-        return Rendering(
-            "cpu", {"MUJOCO_GL": "egl", DEVICE_ID: str(software[0])}, words="EGL, on the processor", note=note
-        )
-    raise ConfigError(f"nothing here can draw on the processor; install OSMesa: {install_line(['libosmesa6'])}")
+        variables = {"MUJOCO_GL": "egl", DEVICE_ID: str(software[0])}
+        return Rendering("cpu", variables, words="EGL, on the processor")
+    return None
 
 
 def _name(device: Device) -> str:

@@ -69,7 +69,7 @@ def find_python(wanted: str, uv: str | None, asked: str | None = None) -> str:
         return sys.executable
     for minor in minors:
         for path in _candidates(minor):
-            if (version_of(path) or ())[:2] == (3, minor):
+            if (version_of(path, alone=uv is None) or ())[:2] == (3, minor):
                 return path
     for minor in minors if uv else ():
         found = _from_uv(str(uv), f"3.{minor}")
@@ -82,10 +82,10 @@ def find_python(wanted: str, uv: str | None, asked: str | None = None) -> str:
     )
 
 
-def version_of(python: str) -> Version | None:
-    """(3, 12, 1), or None where ``python`` does not run or cannot make environments. A pyenv shim stands on the PATH
-    for versions that are not the active one, and refuses to run: hence the trial."""
-    code = "import sys, venv, ensurepip; print(*sys.version_info[:3])"
+def version_of(python: str, alone: bool = False) -> Version | None:
+    """(3, 12, 1), or None where ``python`` does not run; ``alone``: or cannot make environments without uv. A pyenv
+    shim stands on the PATH for versions that are not the active one, and refuses to run: hence the trial."""
+    code = f"import sys{', venv, ensurepip' if alone else ''}; print(*sys.version_info[:3])"
     try:
         done = subprocess.run(
             [python, "-c", code], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL
