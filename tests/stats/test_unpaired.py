@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robotrials.stats.unpaired import barnard, mantel_haenszel, newcombe
+from robotrials.stats.unpaired import barnard, fewer, mantel_haenszel, newcombe
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,10 @@ def test_mantel_haenszel_compares_each_task_within_itself() -> None:
 def test_scipy_free_reference_of_mantel_haenszel() -> None:
     # One table of 20/30 v 10/30: (20 - 15)^2 / (30 * 30 * 30 * 30 / (60^2 * 59)) = 6.5556, chi-square of one degree.
     assert mantel_haenszel([((20, 30), (10, 30))]) == pytest.approx(0.010455, abs=1e-6)
+
+
+def test_scipy_agrees_on_fishers_one_sided_test() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for (k1, n1), (k2, n2) in (((2, 20), (30, 60)), ((0, 5), (5, 5)), ((50, 50), (40, 50)), ((0, 3), (0, 9))):
+        theirs = stats.fisher_exact([[k1, n1 - k1], [k2, n2 - k2]], alternative="less").pvalue
+        assert fewer((k1, n1), (k2, n2)) == pytest.approx(theirs, rel=1e-9)

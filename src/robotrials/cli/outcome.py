@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from robotrials.cli import draw
+from robotrials.cli.advice import advice_lines
 from robotrials.cli.display import pace
 from robotrials.cli.plan_view import fact_lines, shard_words
 from robotrials.cli.table import Row, Suite, results_table
@@ -32,6 +33,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),
+        *advice_lines(prepared, result),
         *_places(result.output_dir),
         *(_dataset(result.dataset) if result.dataset is not None else []),
     ]

@@ -11,6 +11,7 @@ rollback journal and waits for the disk at each commit, which is slower; that is
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
@@ -24,7 +25,7 @@ from typing import Any
 
 from robotrials.errors import LedgerError
 from robotrials.results.filesystem import network_file_system, sync_folder
-from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.results.record import EndReason, EpisodeRecord, Signals
 from robotrials.results.schema import (
     APPLICATION_ID,
     COLUMNS,
@@ -39,6 +40,8 @@ from robotrials.results.schema import (
 log = logging.getLogger(__name__)
 
 _BUSY_TIMEOUT_S = 30.0
+_SIGNALS = "signals/"
+"""Keys of ``meta`` under which the signals of episodes lie."""
 
 Outcome = tuple[int, str, "bool | None", int, "float | None", "float | None"]
 """(episode, end, success, steps, reward_sum, reward_max)."""
@@ -149,6 +152,9 @@ class Ledger:
                 execute(RECORD, (*row_of(record), int(accept)))
                 if accept:
                     accepted.append(record.episode)
+                    if record.signals is not None:
+                        signals = json.dumps(dataclasses.asdict(record.signals))
+                        execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"{_SIGNALS}{record.episode}", signals))
         return accepted
 
     def reopen_errors(self) -> list[int]:
@@ -170,6 +176,15 @@ class Ledger:
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, text))
 
     # -- reading
+
+    def signals(self) -> dict[int, Signals]:
+        """What was watched in the first episodes of each task that have a result, by episode."""
+        with _explained(self.path, "read"):
+            rows = self._connection.execute(
+                "SELECT key, value FROM meta WHERE key LIKE ?", (f"{_SIGNALS}%",)
+            ).fetchall()
+        found = {int(key.removeprefix(_SIGNALS)): json.loads(value) for key, value in rows}
+        return {episode: _signals(content) for episode, content in sorted(found.items())}
 
     def meta(self, key: str, default: Any = None) -> Any:
         """The JSON value kept under ``key``."""
@@ -248,6 +263,11 @@ class Ledger:
             if self._connection.in_transaction:  # SQLite has rolled back by itself after some failures.
                 self._connection.execute("ROLLBACK")
             raise
+
+
+def _signals(content: Mapping[str, Any]) -> Signals:
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
+    return Signals(**fields)
 
 
 def _float_bytes(number: float | None) -> bytes:

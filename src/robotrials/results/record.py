@@ -28,6 +28,22 @@ class Timings:
 
 
 @dataclass(frozen=True)
+class Signals:
+    """What passed between policy and simulator in one episode, for a diagnosis.
+
+    ``action_low`` and ``action_high`` are the smallest and largest number of each dimension of the actions;
+    ``saturated`` the share of all numbers at or beyond the task's bounds; ``blank`` the images that had one colour at
+    the first look; ``still`` the images and states that never changed.
+    """
+
+    action_low: tuple[float, ...] = ()
+    action_high: tuple[float, ...] = ()
+    saturated: float = 0.0
+    blank: tuple[str, ...] = ()
+    still: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class EpisodeRecord:
     """One attempt at one episode.
 
@@ -51,6 +67,8 @@ class EpisodeRecord:
     error: str | None = None
     started_at: float = 0.0
     """Unix time, seconds."""
+    signals: Signals | None = None
+    """Of the first episodes of each task; the ledger keeps them apart (``Ledger.signals``)."""
 
     @property
     def is_error(self) -> bool:

@@ -23,6 +23,7 @@ from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.fit import env_key_of
 from robotrials.running.pulse import Pulse
+from robotrials.running.witness import WATCHED_EPISODES, Witness
 
 
 class Eyes:
@@ -133,6 +134,7 @@ class Rollout:
         step, looks, video_renders = 0, 0, 0
         reward_sum, reward_max, success = 0.0, -float("inf"), False
         end: EndReason | None = None
+        witness = Witness(task.action) if episode.index < WATCHED_EPISODES else None
         eyes.look(env, 0)
         while end is None:
             before = clock()
@@ -140,6 +142,9 @@ class Rollout:
             pulse.enter("infer")
             chunk = self._chunk(policy.act([session], [eyes.observation()]), looks)
             looks += 1
+            if witness is not None:
+                witness.looked(eyes.observation())
+                witness.played(chunk)
             pulse.enter("simulate")
             mark = clock()
             inside = policy.infer_s
@@ -205,6 +210,7 @@ class Rollout:
                 total=clock() - began,
             ),
             started_at=started_at,
+            signals=None if witness is None else witness.signals(),
         )
 
     def _film(self, video: EpisodeVideo, eyes: Eyes, step: int, mark: float, renders: int) -> tuple[float, int, float]:

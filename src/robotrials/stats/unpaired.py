@@ -154,3 +154,17 @@ def _p_values(
     above = np.concatenate([np.cumsum(second[:, ::-1], axis=1)[:, ::-1], np.zeros((len(rates), 1))], axis=1)
     total: np.ndarray = np.sum(first * (below[:, low + 1] + above[:, high]), axis=1)
     return total
+
+
+def fewer(first: Counts, second: Counts) -> float:
+    """One-sided p-value of Fisher's exact test that the first has the lower rate: the probability of at most its
+    successes, all successes being dealt out at random."""
+    (k1, n1), (k2, n2) = first, second
+    n, k = n1 + n2, k1 + k2
+
+    def log_choose(a: int, b: int) -> float:
+        return math.lgamma(a + 1) - math.lgamma(b + 1) - math.lgamma(a - b + 1)
+
+    whole = log_choose(n, k)
+    terms = (math.exp(log_choose(n1, i) + log_choose(n2, k - i) - whole) for i in range(max(0, k - n2), k1 + 1))
+    return min(1.0, math.fsum(terms))
