@@ -153,12 +153,25 @@ def test_seed_that_is_drawn_does_not_make_shards(tmp_path: Path) -> None:
         prepare(replace(shard(tmp_path / "0", 0), seed=None))
 
 
-def test_metaworld_in_two_shards(tmp_path: Path) -> None:
+def killed_at_first_record(config: RunConfig) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            execute(prepare(config), SilentObserver())
+        finally:
+            os._exit(0)
+    assert config.output_dir is not None
+    wait_for_records(config.output_dir, 1)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_metaworld_in_two_shards_one_of_them_killed_and_resumed(tmp_path: Path) -> None:
     pytest.importorskip("metaworld")
     whole = RunConfig(
         PolicyChoice("expert"),
         EnvChoice("metaworld", {"task": "reach-v3,drawer-open-v3"}),
-        EvalSettings(n_episodes=2, batch_size=1, record="none"),
+        EvalSettings(n_episodes=4, batch_size=1, record="none"),
         1000,
         tmp_path / "whole",
     )
@@ -166,6 +179,8 @@ def test_metaworld_in_two_shards(tmp_path: Path) -> None:
     for number in range(2):
         settings = replace(whole.eval, num_shards=2, shard_id=number)
         part = replace(whole, eval=settings, output_dir=tmp_path / str(number))
+        if number == 1:
+            killed_at_first_record(part)
         assert execute(prepare(part), SilentObserver()).complete
     merge_runs(parts(tmp_path, 0, 1), tmp_path / "run", SilentObserver())
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")

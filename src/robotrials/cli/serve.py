@@ -18,7 +18,7 @@ from robotrials.plan.config import PolicyChoice, option
 from robotrials.plan.options import build
 
 HELP = """\
-usage: robotrials serve --policy.path=PATH [--address=tcp://HOST:PORT] ...
+usage: robotrials serve --policy.path=PATH [--address=ADDRESS] ...
 
 Load a policy and serve it until Ctrl-C. Runs use it with --policy.type=remote
 --policy.url=ADDRESS; any number of runs and workers may come and go.
@@ -28,9 +28,9 @@ Load a policy and serve it until Ctrl-C. Runs use it with --policy.type=remote
   --address=ADDRESS   tcp://HOST:PORT (port 0: any free one), unix:///PATH, or
                       ws://HOST:PORT for openpi [tcp://127.0.0.1:5751]
   --protocol=NAME     robotrials, or openpi: what openpi's clients speak
-  --token_file=FILE   the secret that clients must show; made if it is not there.
-                      Needed unless HOST is this machine's loopback; or set
-                      ROBOTRIALS_POLICY_TOKEN
+  --token_file=FILE   the secret that clients must show; made if it is not
+                      there. Needed unless HOST is this machine's loopback; or
+                      set ROBOTRIALS_POLICY_TOKEN
   --exact=BOOL        as --eval.exact [true]
 
 Only with --protocol=openpi
@@ -73,6 +73,8 @@ def run(argv: Sequence[str]) -> int:
             server.serve(_Reporter(server.counts, goes_on))
     finally:
         server.close()
+        if output.is_lively(sys.stderr):
+            output.line("")  # below the line that was rewritten
     return 0
 
 

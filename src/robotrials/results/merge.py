@@ -149,17 +149,14 @@ def copy_files(shards: Sequence[ShardRun], directory: RunDirectory) -> None:
                 raise ConfigError(f"{source} cannot be copied to {target}: {error}") from error
 
 
-def merged_description(shards: Sequence[ShardRun], plan: Plan, notes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The content of the merged run's run.json: the first shard's, as the whole, with the sessions of all."""
-    first = shards[0].described
-    config = {**first["config"], "eval": {**first["config"]["eval"], "num_shards": 1, "shard_id": 0}}
+def merged_description(
+    shards: Sequence[ShardRun], whole: dict[str, Any], notes: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """The content of the merged run's run.json: ``whole``, a new run's, with the machines and sessions of the shards."""
     return {
-        **first,
-        "identity": shards[0].identity,
-        "config": config,
-        "plan": {**first["plan"], "n_episodes": len(plan), "tasks": _tasks(plan)},
+        **whole,
+        "machine": shards[0].described.get("machine"),
         "policy": next((s.described["policy"] for s in shards if s.described.get("policy") is not None), None),
-        "dataset": None,
         "mixed": [note for shard in shards for note in shard.described.get("mixed", [])] + list(notes),
         "sessions": [session for shard in shards for session in shard.described.get("sessions", [])],
         "merged_from": [
@@ -172,12 +169,6 @@ def merged_description(shards: Sequence[ShardRun], plan: Plan, notes: Sequence[d
             for shard in shards
         ],
     }
-
-
-def _tasks(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {"suite": t.suite, "task": t.name, "instruction": t.instruction, "max_steps": t.max_steps} for t in plan.tasks
-    ]
 
 
 def _named(numbers: Sequence[int], plan: Plan) -> str:

@@ -26,7 +26,7 @@ from robotrials.results.merge import (
 from robotrials.results.rundir import RunDirectory, identity_hash
 from robotrials.results.summary import RunSummary, summarize
 from robotrials.running.dataset import DatasetMade, claim, make_dataset, plan_dataset
-from robotrials.running.description import config_from_json, config_to_json
+from robotrials.running.description import config_from_json, describe_run
 from robotrials.running.observer import Observer
 
 
@@ -77,15 +77,14 @@ def merge_runs(
         observer.on_message("no dataset is made while episodes are missing; resuming the merged run makes it")
     part = output_dir.with_name(f".{output_dir.name}.merging")
     shutil.rmtree(part, ignore_errors=True)
-    described = merged_description(shards, plan, notes)
-    described["identity_hash"] = identity_hash(described["identity"])
-    described["config"] = config_to_json(kept or config)
+    identity = shards[0].identity
+    described = merged_description(shards, describe_run(kept or config, identity, identity_hash(identity), plan), notes)
     made = None
     with RunDirectory(part) as directory:
         with Ledger.create(directory.ledger_path, described["identity"]) as ledger:
             merge_ledgers(shards, ledger)
             copy_files(shards, directory)
-            summary = summarize(ledger, plan)
+            summary = summarize(ledger, plan, config.stats.interval)
             wall = sum(session.get("wall_s") or 0.0 for session in described["sessions"])
             write_exports(directory, plan, ledger, summary, described, wall)
             directory.write_run_json(described)
