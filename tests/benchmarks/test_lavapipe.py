@@ -16,6 +16,7 @@ SCRIPT = Path(robotrials.benchmarks.__file__).parent / "prepare" / "lavapipe.sh"
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("VK_ICD_FILENAMES", raising=False)
     monkeypatch.delenv("VK_DRIVER_FILES", raising=False)
+    monkeypatch.delenv("MESA_SHADER_CACHE_DIR", raising=False)
     (tmp_path / "lavapipe").mkdir()
     (tmp_path / "lavapipe" / "icd.json").write_text("{}")
     return tmp_path
@@ -24,6 +25,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_prepared_driver_is_the_one_that_vulkan_loads(prepared: Path) -> None:
     assert use_lavapipe(prepared) == prepared / "lavapipe" / "icd.json"
     assert os.environ["VK_ICD_FILENAMES"] == str(prepared / "lavapipe" / "icd.json")
+    assert os.environ["MESA_SHADER_CACHE_DIR"] == str(prepared / "lavapipe" / "shaders")
 
 
 @pytest.mark.parametrize("variable", ["VK_ICD_FILENAMES", "VK_DRIVER_FILES"])

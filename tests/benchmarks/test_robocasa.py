@@ -83,6 +83,7 @@ def test_the_step_limit_is_the_horizon_that_robocasa_names(robocasa: None) -> No
     (task,) = make_benchmark(EnvChoice("robocasa")).tasks()
     assert (task.name, task.max_steps, task.control_hz, task.action.dim) == ("CloseFridge", 900, 20.0, 12)
     assert task.observations["observation.state"].shape == (16,)
+    assert task.instruction == "Close fridge."
     (task,) = make_benchmark(EnvChoice("robocasa", {"task": "New", "episode_length": 40})).tasks()
     assert task.max_steps == 40
     with pytest.raises(ConfigError, match=r"no horizon for New: give --env\.episode_length"):

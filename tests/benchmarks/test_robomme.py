@@ -67,6 +67,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Tas
 def test_sixteen_tasks_in_four_suites() -> None:
     tasks = make_benchmark(EnvChoice("robomme", {"task": "counting,permanence,reference,imitation"})).tasks()
     assert len(tasks) == len(TASKS) == 16
+    assert tasks[4].instruction == "Video unmask."
     assert [(task.suite, task.id) for task in tasks[4:6]] == [("permanence", 0), ("permanence", 1)]
     (task,) = make_benchmark(EnvChoice("robomme", {"task": "StopCube", "action_space": "ee_pose"})).tasks()
     assert (task.action.dim, task.max_steps, task.control_hz) == (7, 300, 10.0)

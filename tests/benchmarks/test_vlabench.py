@@ -95,6 +95,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Tas
 def test_suites_and_tasks_are_known_without_the_simulator() -> None:
     tasks = make_benchmark(EnvChoice("vlabench", {"task": "primitive,heat_food"})).tasks()
     assert (tasks[0].suite, tasks[0].name, tasks[-1].suite) == ("primitive", "select_fruit", "heat_food")
+    assert tasks[0].instruction == "Select fruit."
     assert (tasks[0].max_steps, tasks[0].action.low[-1], tasks[0].action.dim) == (500, 0.0, 7)
     with pytest.raises(ConfigError, match=r"no task or suite select_frui \(did you mean select_fruit\?\)"):
         make_benchmark(EnvChoice("vlabench", {"task": "select_frui"})).tasks()

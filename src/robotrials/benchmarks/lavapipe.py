@@ -25,6 +25,8 @@ def use_lavapipe(prefix: Path | None = None) -> Path | None:
     if not (folder / "icd.json").is_file():
         return None
     os.environ["VK_ICD_FILENAMES"] = str(folder / "icd.json")
+    # Mesa keeps compiled shaders, by default in the home folder; here, the next worker finds them too.
+    os.environ.setdefault("MESA_SHADER_CACHE_DIR", str(folder / "shaders"))
     _load_first(folder / "libraries")
     return folder / "icd.json"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -123,7 +124,7 @@ class RoboCasa(Benchmark):
             suite=suite,
             name=name,
             id=position,
-            instruction="",  # each kitchen has its own sentence, which comes with its observations
+            instruction=_words(name),  # a policy is told the kitchen's own
             max_steps=steps,
             control_hz=CONTROL_HZ,
             observations={**{IMAGES + camera: image for camera in config.camera_name}, STATE: Feature((STATE_DIM,))},
@@ -237,6 +238,11 @@ def _look_up(tasks: str) -> dict[str, Any]:
 
 def main() -> None:
     sys.stdout.write(json.dumps(_look_up(sys.argv[1])) + "\n")
+
+
+def _words(name: str) -> str:
+    """``CloseFridge`` as ``Close fridge.``"""
+    return f"{re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)}.".capitalize()
 
 
 BENCHMARK = RoboCasa

@@ -7,6 +7,7 @@ modulo the size of the set, so that other seeds are other scenes (lerobot-eval i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ class RoboMME(Benchmark):
             suite=suite,
             name=name,
             id=position,
-            instruction="",  # each episode has its own, which comes with its observations
+            instruction=_words(name),  # a policy is told the episode's own
             max_steps=self.config.episode_length,
             control_hz=CONTROL_HZ,
             observations={**{key: Feature((_SIDE, _SIDE, 3), "uint8") for key in _CAMERAS}, STATE: Feature((8,))},
@@ -182,6 +183,11 @@ def _sentence(goal: Any) -> str:
     if isinstance(goal, (list, tuple)):
         goal = goal[0] if goal else ""
     return str(goal)
+
+
+def _words(name: str) -> str:
+    """``CloseFridge`` as ``Close fridge.``"""
+    return f"{re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)}.".capitalize()
 
 
 BENCHMARK = RoboMME

@@ -79,7 +79,7 @@ class VLABench(Benchmark):
             suite=suite,
             name=name,
             id=position,
-            instruction="",  # each scene has its own, which comes with its observations
+            instruction=f"{name.replace('_', ' ')}.".capitalize(),  # a policy is told the scene's own
             max_steps=self.config.episode_length,
             control_hz=CONTROL_HZ,
             observations={**dict.fromkeys(CAMERAS, image), STATE: Feature((7,))},
