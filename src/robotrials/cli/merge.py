@@ -53,12 +53,13 @@ def run(argv: Sequence[str]) -> int:
     directories, flags = parse_merge(argv)
     from robotrials.cli.outcome import to_rows
     from robotrials.cli.plan_view import fact_lines
-    from robotrials.cli.runner import resume_command, show
+    from robotrials.cli.runner import resume_command, show, write_page
     from robotrials.cli.table import results_table
     from robotrials.running.merging import merge_runs
 
     assert flags.output_dir is not None
     merged = merge_runs(directories, flags.output_dir, _Lines(), flags.allow_mixed, flags.partial, flags.dataset)
+    write_page(merged.output_dir)
     facts = [
         ("Merged", f"{draw.count(len(directories), 'shard')} of one run"),
         *([("Mixed", "yes: run.json says in what the shards differ")] if merged.mixed else []),

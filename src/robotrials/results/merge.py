@@ -152,7 +152,7 @@ def copy_files(shards: Sequence[ShardRun], directory: RunDirectory) -> None:
 def merged_description(
     shards: Sequence[ShardRun], whole: dict[str, Any], notes: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The content of the merged run's run.json: ``whole``, a new run's, with the machines and sessions of the shards."""
+    """The content of the merged run's run.json: ``whole``, a new run's, with machines and sessions of the shards."""
     return {
         **whole,
         "machine": shards[0].described.get("machine"),
