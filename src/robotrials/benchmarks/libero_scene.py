@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import atexit
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,8 +30,6 @@ LOADS_BEFORE_FIRST_EPISODE = 3
 
 NO_OP = (0, 0, 0, 0, 0, 0, -1)
 """The action with which objects settle: no motion, gripper open."""
-
-_ROBOSUITE_LOGGER = "robosuite_logs"
 
 # What mjv_updateScene reads of the data. All of it is computed from the positions before a substep.
 _SHOWN = (
@@ -58,10 +57,10 @@ class Scene:
     """
 
     def __init__(self, bddl_file: Path, control_hz: float, kwargs: Mapping[str, Any] | None = None) -> None:
-        # It warns of a missing file of macros that nobody needs.
-        logging.getLogger(_ROBOSUITE_LOGGER).setLevel(logging.ERROR)
         import mujoco
-        import robosuite
+
+        with _without_warnings():
+            import robosuite
         from libero.libero.envs import TASK_MAPPING
         from libero.libero.envs.bddl_utils import get_problem_info
         from robosuite.utils.errors import RandomizationError
@@ -90,6 +89,7 @@ class Scene:
         self._as_built: ModelValues = self._env.as_built
         self._initializers = list(self._env.object_property_initializers)
         self._look = Look(self._model, self._data)
+        self._substep = Substep(self._env.sim)
         self._period = 1.0 / control_hz
         self._since_sample = 0.0
         self._sampled = False
@@ -136,13 +136,15 @@ class Scene:
             env._post_process()
             self._tick(force=True)
         for _ in range(settling_steps):
-            self._env.step(list(NO_OP))
+            with self._substep:
+                self._env.step(list(NO_OP))
         for robot in self._env.robots:
             robot.controller.use_delta = not absolute
 
     def step(self, action: np.ndarray) -> tuple[float, bool]:
         """Apply (7,): reward, and whether the task is done."""
-        _, reward, done, _ = self._env.step(action)
+        with self._substep:
+            _, reward, done, _ = self._env.step(action)
         return float(reward), bool(done)
 
     def render(self, camera: str, width: int, height: int) -> np.ndarray:
@@ -189,6 +191,60 @@ class Scene:
         # MuJoCo's order is wxyz, robosuite's xyzw.
         self.eef_quat = np.array(self._env.sim.data.get_body_xquat(robot.robot_model.eef_name))[[1, 2, 3, 0]]
         self.gripper_qpos = np.array([data.qpos[i] for i in robot._ref_gripper_joint_pos_indexes])
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """robosuite warns on import that a file of macros is missing, which nobody needs, through handlers of its own."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+class Substep:
+    """Within a ``with``, a simulation that computes once what robosuite has it compute three times a substep.
+
+    robosuite calls ``mj_forward``, ``mj_forward`` again in its controller, sets the controls, and calls ``mj_step``.
+    All three find the same positions and velocities, so contacts and inertia are the same: only the first computes
+    them. The rest is done each time, for the solver starts from its last solution. No bit differs.
+    """
+
+    def __init__(self, sim: Any) -> None:
+        import mujoco
+
+        self._mujoco = mujoco
+        self._sim = sim
+        self._model, self._data = sim.model._model, sim.data._data
+        self._applies = self._model.opt.integrator != mujoco.mjtIntegrator.mjINT_RK4
+        self._current = False
+
+    def __enter__(self) -> None:
+        if self._applies:
+            self._current = False
+            self._sim.forward, self._sim.step = self._forward, self._step
+
+    def __exit__(self, *raised: object) -> None:
+        if self._applies:
+            del self._sim.forward, self._sim.step
+
+    def _forward(self) -> None:
+        if self._current:
+            self._mujoco.mj_forwardSkip(self._model, self._data, self._mujoco.mjtStage.mjSTAGE_VEL, 0)
+        else:
+            self._mujoco.mj_forward(self._model, self._data)
+            self._current = True
+
+    def _step(self, with_udd: bool = True) -> None:
+        data = self._data
+        # mj_step begins with a check that resets the simulation when these are out of bounds, or no numbers.
+        if self._current and np.abs(data.qpos).max() < 1e10 and np.abs(data.qvel).max() < 1e10:
+            self._mujoco.mj_step2(self._model, data)
+        else:
+            self._mujoco.mj_step(self._model, data)
+        self._current = False
 
 
 class ModelValues:
