@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from robotrials.plan.config import SETTINGS, RunConfig
+from robotrials.plan.config import SETTINGS, RunConfig, WandbSettings
 
 WIDTH = 80
 _COLUMN = 25
@@ -113,6 +113,7 @@ _DATASET = ("dataset", "dataset_cameras", "recording", "recording_repo_id", "rec
 _WRITES = (
     *("eval.record", "eval.record_fps", "output_dir", "job_name", "allow_mixed"),
     *(f"eval.{name}" for name in _DATASET),
+    *(f"wandb.{field.name}" for field in dataclasses.fields(WandbSettings)),
 )
 _WHAT = ("eval.n_episodes", "seed", "rename_map")
 

@@ -59,7 +59,7 @@ def clear(directory: RunDirectory) -> None:
         path.unlink(missing_ok=True)
 
 
-_OWN_NAMES = {"run.lock", "videos", "logs"}
+_OWN_NAMES = {"run.lock", "videos", "logs", "wandb"}
 """What a run directory holds before its run.json: a run killed that early starts anew."""
 
 
