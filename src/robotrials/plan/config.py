@@ -85,7 +85,25 @@ class RenderSettings:
     )
 
 
-SETTINGS: dict[str, type] = {"eval": EvalSettings, "stats": StatsSettings, "render": RenderSettings}
+@dataclass(frozen=True)
+class WandbSettings:
+    """Where figures are logged to: ``--wandb.*``, with lerobot-train's names. It changes no outcome."""
+
+    enable: bool = option(False, "log progress and figures; one run there for one run directory, over resumes")
+    project: str = option("robotrials", "project to log to")
+    entity: str | None = option(None, "team or user whose project it is")
+    mode: str = option("online", "offline: into the run directory, for wandb sync", choices=("online", "offline"))
+    run_id: str | None = option(None, "id of the run there; default: made once and kept in run.json")
+    notes: str | None = option(None, "words kept with the run there")
+    backend: str = option("wandb", "what to log to", choices=("wandb", "trackio"))
+
+
+SETTINGS: dict[str, type] = {
+    "eval": EvalSettings,
+    "stats": StatsSettings,
+    "wandb": WandbSettings,
+    "render": RenderSettings,
+}
 """Sections of the configuration whose options are known here, by name."""
 
 
@@ -102,6 +120,7 @@ class RunConfig:
     rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")
     allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")
     stats: StatsSettings = field(default_factory=StatsSettings)
+    wandb: WandbSettings = field(default_factory=WandbSettings)
     until: str | None = option(
         None,
         "stop early, episodes in balanced order: 'width<=0.06' (of the interval), or 'vs=RUN' (a better or worse run)",

@@ -48,6 +48,7 @@ from robotrials.running.directory import (
 from robotrials.running.early_stop import StopPlan, check_reference, describe_stop, plan_stop, was_decided
 from robotrials.running.observer import Observer
 from robotrials.running.recording import RecordRule
+from robotrials.running.tracking import open_tracker
 from robotrials.wire.codec import to_plain
 
 
@@ -177,6 +178,9 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
         )
         described["config"]["stats"] = asdict(prepared.config.stats)
         described["config"]["until"] = prepared.config.until
+        described["config"]["wandb"] = asdict(prepared.config.wandb)
+        tracker = open_tracker(prepared.config, described, observer)
+        observer = tracker or observer
         if prepared.dataset is not None:
             claim(prepared.dataset, described, directory.path)
             directory.write_run_json(described)
@@ -196,6 +200,8 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             if prepared.dataset is not None and is_whole and not summary.overall.n_missing:
                 kept = plan if counted is None else replace(plan, episodes=tuple(e for e in plan if e.id in counted))
                 dataset = make_dataset(prepared.dataset, directory, kept, ledger, described, observer)
+        if tracker is not None:
+            tracker.finish(summary, summary.complete)
     wall_s, stopping = time.monotonic() - began, described.get("stopping")
     return RunResult(summary, prepared.output_dir, summary.complete, interrupted, wall_s, failures, dataset, stopping)
 
