@@ -166,7 +166,7 @@ def test_a_flag_without_its_value_is_refused(words: list[str]) -> None:
         ("--eval.n_episodes=2.5", "--eval.n_episodes must be a whole number, got '2.5'"),
         ("--eval.exact=maybe", "--eval.exact must be true or false, got 'maybe'"),
         ("--eval.step_timeout=soon", "--eval.step_timeout must be a number, got 'soon'"),
-        ("--eval.order=random", "--eval.order must be one of longest, shuffled; got 'random'"),
+        ("--eval.order=random", "--eval.order must be one of longest, shuffled, balanced; got 'random'"),
         ("--seed=x", "--seed must be a whole number, got 'x'"),
         ('--rename_map={"a": 1}', "--rename_map must map names to names, got 'a': 1"),
         ("--rename_map=[1]", "--rename_map must be a map, got [1]"),
