@@ -100,9 +100,8 @@ def test_the_secret_is_the_owners_alone_and_a_wrong_one_gets_no_episode(tmp_path
     assert (tmp_path / "run" / CONNECT_FILE).stat().st_mode & 0o777 == 0o600
     address, token = read_door(tmp_path / "run")
     stranger = worker(f"--connect={address}", ROBOTRIALS_TOKEN="wrong" * 4)
-    time.sleep(1.5)
+    wait_for(lambda: any("without this run's token" in text for text in background.listener.messages), 30)
     assert n_finished(tmp_path / "run") == 0
-    assert any("without this run's token" in text for text in background.listener.messages)
     stranger.kill()
     worker(f"--connect={address}", ROBOTRIALS_TOKEN=token)
     assert background.result().complete

@@ -86,8 +86,8 @@ class Benchmark(ABC):
 
     Class attributes: ``name`` (the ``--env.type``), ``extra`` (what to install: ``robotrials[<extra>]``), ``modules``
     (what must be importable), ``packages`` (distributions whose version can change an outcome; they enter the run's
-    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import), ``installation`` (the pins of an
-    environment of its own).
+    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import), ``installation`` (the pins of
+    an environment of its own).
     """
 
     name: ClassVar[str]

@@ -65,15 +65,27 @@ def look_up(choice: EnvChoice, try_import: bool = False) -> Installed:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"--env.python={python} does not run: {error}{_again(python, choice.type)}") from None
+    if try_import and done.returncode < 0:
+        raise NotInstalledError(f"importing {choice.type} kills the process: signal {-done.returncode}")
+    return read_answer(done, f"--env.python={python}", f"{python} -m pip install robotrials")
+
+
+QUESTION = ("-m", __name__)
+"""What to run with an interpreter, and after it a benchmark's name, for ``read_answer``."""
+
+
+def read_answer(done: subprocess.CompletedProcess[str], where: str, remedy: str) -> Installed:
+    """What a process that ran ``QUESTION`` has said; ``where`` and ``remedy`` are for messages.
+
+    Raises:
+        NotInstalledError: the benchmark cannot run there.
+        ConfigError: there is no robotrials there.
+    """
     try:
         answer = json.loads(done.stdout.splitlines()[-1])  # simulators print on import, before it
     except (ValueError, IndexError):
         tail = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        if try_import and done.returncode < 0:
-            raise NotInstalledError(f"importing {choice.type} kills the process: signal {-done.returncode}") from None
-        raise ConfigError(
-            f"--env.python={python} has no robotrials of this version ({tail[0]}): {python} -m pip install robotrials"
-        ) from None
+        raise ConfigError(f"{where} has no robotrials of this version ({tail[0]}): {remedy}") from None
     if "problem" in answer:
         raise NotInstalledError(answer["problem"])
     return Installed(answer["python"], answer["packages"])

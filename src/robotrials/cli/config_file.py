@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from robotrials.errors import ConfigError
+from robotrials.plan.config import SETTINGS
 
-SECTIONS = ("policy", "env", "eval", "stats", "render")
+SECTIONS = ("policy", "env", *SETTINGS)
 MAPS = ("rename_map",)
 """Names whose value is itself a map; any other map is a section, so that a misspelt one is met by name."""
 

@@ -29,7 +29,11 @@ NAMED = ("policy.type", "policy.path", "policy.python", "env.type", "env.task", 
 LINE_ONLY = {"config_path": Path, "dry_run": bool}
 """Flags of the command line that a configuration file cannot hold."""
 
-ALIASES = {"render_device": "render.device"}
+ALIASES = {
+    "render_device": "render.device",
+    "eval.instance_count": "eval.batch_size",
+    **{f"eval.docker.{name}": f"docker.{name}" for name in typing.get_type_hints(SETTINGS["docker"])},
+}
 """Flags that users of other evaluators type, and ours."""
 
 KNOWN = (*NAMED, *SET, *TOP, *LINE_ONLY, *lerobot_flags.NAMES)

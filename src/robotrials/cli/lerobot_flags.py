@@ -20,7 +20,7 @@ ACCEPTED: dict[str, str] = {
 REMOTE_CODE = ("hub", "lerobot_env", "isaaclab_arena")
 """Benchmarks that run code of a Hub when ``--trust_remote_code=true`` says so; it becomes one of their options."""
 
-NAMES = tuple(ACCEPTED)
+NAMES = (*ACCEPTED, "eval.port", "eval.docker.envhub_ref")
 BOOLEAN = frozenset({"eval.use_async_envs", "trust_remote_code"})
 
 _PUSH = "is written down in run.json; nothing is pushed: that needs your token, and is left to you"
@@ -30,7 +30,20 @@ def take(values: MutableMapping[str, Any]) -> list[str]:
     """Remove these flags from ``values`` (dotted names) and return the lines to show for them."""
     if "trust_remote_code" in values and values.get("env.type") in REMOTE_CODE:
         values.setdefault("env.trust_remote_code", values.pop("trust_remote_code"))
+    _take_forerunners(values)
     lines = [f"--{name} {ACCEPTED[name]}" for name in ACCEPTED if values.pop(name, None) is not None]
     if coerce(values.get("eval.recording_repo_id"), str | None, "--eval.recording_repo_id"):
         lines.append(f"--eval.recording_repo_id {_PUSH}")
     return lines
+
+
+def _take_forerunners(values: MutableMapping[str, Any]) -> None:
+    """``multiprocess`` is what others call local; a bare port is one on this machine; a Hub environment's reference
+    beside a container is the environment."""
+    if values.get("eval.runtime") == "multiprocess":
+        values["eval.runtime"] = "local"
+    if "eval.port" in values:
+        port = coerce(values.pop("eval.port"), int, "--eval.port")
+        values.setdefault("eval.listen", f"tcp://127.0.0.1:{port}")
+    if "eval.docker.envhub_ref" in values:
+        values.setdefault("env.repo", str(values.pop("eval.docker.envhub_ref")).removeprefix("envhub://"))

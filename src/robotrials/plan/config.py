@@ -37,8 +37,8 @@ class EnvChoice:
     python: str | None = None
 
 
-RUNTIMES = ("local", "external")
-"""Where the run's own workers are: processes here, or none, so that all of them join."""
+RUNTIMES = ("local", "docker", "podman", "apptainer", "external")
+"""Where the run's own workers are: processes here, containers here, or none, so that all of them join."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class EvalSettings:
     recording_private: bool = option(False, "written down for that push")
     num_shards: int = option(1, "slices of the plan, for machines that share nothing; see robotrials merge")
     shard_id: int = option(0, "which slice this run plays, from 0")
-    runtime: str = option("local", "who starts workers: local, or external (robotrials worker)", choices=RUNTIMES)
+    runtime: str = option("local", "where workers run; external: only those that join", choices=RUNTIMES)
     listen: str | None = option(None, "tcp://HOST:PORT where workers elsewhere may join: robotrials worker")
     order: str = option(
         "longest", "in which order episodes are handed out", choices=("longest", "shuffled", "balanced")
@@ -86,6 +86,20 @@ class RenderSettings:
 
 
 @dataclass(frozen=True)
+class ContainerSettings:
+    """What workers get in a container, for ``--eval.runtime=docker`` and its like: ``--docker.*``."""
+
+    image: str | None = option(None, "image of the workers; default robotrials-<env type>")
+    pull: str = option("missing", "when to fetch it", choices=("always", "missing", "never"))
+    python: str = option("python3", "interpreter in the image")
+    gpus: str = option("none", "GPUs that simulators may use: none, all, or the engine's words for some")
+    shm_size: str = option("8g", "size of /dev/shm and /tmp")
+    cpus: float = option(1.0, "cores of each container")
+    memory: str | None = option(None, "memory of each container, as 4g; default an equal share of what there is")
+    use_local_code: bool = option(False, "run this robotrials in the container, not the image's own")
+
+
+@dataclass(frozen=True)
 class WandbSettings:
     """Where figures are logged to: ``--wandb.*``, with lerobot-train's names. It changes no outcome."""
 
@@ -103,6 +117,7 @@ SETTINGS: dict[str, type] = {
     "stats": StatsSettings,
     "wandb": WandbSettings,
     "render": RenderSettings,
+    "docker": ContainerSettings,
 }
 """Sections of the configuration whose options are known here, by name."""
 
@@ -126,3 +141,4 @@ class RunConfig:
         "stop early, episodes in balanced order: 'width<=0.06' (of the interval), or 'vs=RUN' (a better or worse run)",
     )
     render: RenderSettings = field(default_factory=RenderSettings)
+    docker: ContainerSettings = field(default_factory=ContainerSettings)

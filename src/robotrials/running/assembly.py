@@ -15,6 +15,7 @@ import zmq
 
 from robotrials.benchmarks import environments
 from robotrials.benchmarks.base import Benchmark
+from robotrials.benchmarks.environments import PREFIX
 from robotrials.benchmarks.gl import Rendering, gl_environment
 from robotrials.datasets.spool import clear_unfinished
 from robotrials.plan.config import RunConfig
@@ -26,6 +27,7 @@ from robotrials.running.coordinator import Coordinator, Terms
 from robotrials.running.early_stop import StopPlan
 from robotrials.running.joining import joining_rule, open_door
 from robotrials.running.launchers.base import Launcher
+from robotrials.running.launchers.container import ENGINES, Container, ContainerLauncher, user_in_container
 from robotrials.running.launchers.local import LocalLauncher
 from robotrials.running.messages import Job
 from robotrials.running.observer import Observer
@@ -129,15 +131,30 @@ def _job(session: Session, beat_every: float, mark: str) -> Job:
 
 def _launcher(session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str]) -> Launcher:
     """Who starts the run's own workers, by ``--eval.runtime``."""
-    benchmark, python, rendering = session.benchmark, session.config.env.python, session.rendering
+    config, benchmark, rendering = session.config, session.benchmark, session.rendering
+    python, logs, runtime = config.env.python, session.run_dir / "logs", config.eval.runtime
+    # While the policy loads, the simulator can be imported.
+    preload = [f"--preload={','.join(benchmark.modules)}"] if session.n_servers else []
+    if runtime in ENGINES:
+        container = Container(runtime, config.docker, benchmark.name, session.n_workers)
+        endpoint.let_in(*user_in_container())
+        wanted = {key: value for key, value in benchmark.installation.environment.items() if PREFIX not in value}
+        return ContainerLauncher(
+            container,
+            endpoint.address,
+            endpoint.directory,
+            logs,
+            environment,
+            wanted | thread_limits(1),
+            lambda name: preload,
+        )
     return LocalLauncher(
         "robotrials.running.worker",
         endpoint.address,
-        session.run_dir / "logs",
+        logs,
         {**environment, **environments.variables(benchmark.installation, python, environment)},
         python,
-        # While the policy loads, the simulator can be imported.
-        lambda name: [f"--preload={','.join(benchmark.modules)}"] if session.n_servers else [],
+        lambda name: preload,
         lambda name: rendering.of_worker(slot_of(name)) if rendering else {},
     )
 

@@ -230,7 +230,7 @@ class Coordinator:
         if self._servers is not None:
             self._servers.roster.beat(beat)
         entry = self._workers.roster.by_name(beat.worker)
-        if entry is None or entry.joined:  # others are children of this process, and need no answer
+        if entry is None or entry.apart:  # others die with this process, and need no answer
             answer = Alive() if is_ours else Stop("this run has given the worker up")
             self._router.send_multipart([identity, encode(answer)])
 
@@ -248,6 +248,7 @@ class Coordinator:
             why = "has a worker of that name" if hello.joins else "expects no worker of that name"
             self._router.send_multipart([identity, encode(Stop(f"this run {why}"))])
             return
+        entry.apart = hello.apart
         if hello.joins:
             self._observer.on_message(f"{entry.name} joined")
         if pool is not None and not pool.is_ready:

@@ -20,7 +20,7 @@ from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.gl import Rendering, check_gl, choose_rendering
-from robotrials.benchmarks.installed import look_up, placed
+from robotrials.benchmarks.installed import QUESTION, Installed, look_up, placed, read_answer
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError, IdentityError, LedgerError
 from robotrials.plan import import_path
@@ -46,6 +46,7 @@ from robotrials.running.directory import (
     usable_directory,
 )
 from robotrials.running.early_stop import StopPlan, check_reference, describe_stop, plan_stop, was_decided
+from robotrials.running.launchers.container import ENGINES, Container
 from robotrials.running.observer import Observer
 from robotrials.running.recording import RecordRule
 from robotrials.running.tracking import open_tracker
@@ -108,11 +109,11 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     RecordRule.parse(config.eval.record)
     _check_settings(config)
     config = _with_interpreters(config)
-    if not as_recorded:
+    if not as_recorded and config.eval.runtime not in ENGINES:
         config = replace(config, env=placed(config.env))
     benchmark = make_benchmark(config.env)
     rendering = _rendering(config, benchmark)
-    installed = look_up(config.env)
+    installed = _look_up(config, benchmark)
     policies.validate(config.policy)
     config = _with_absolute_paths(config)
     output_dir = usable_directory(config.output_dir or default_directory(config))
@@ -141,6 +142,16 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     return PreparedRun(
         config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
     )
+
+
+def _look_up(config: RunConfig, benchmark: Benchmark) -> Installed:
+    """What there is for the benchmark where its workers will run: an interpreter here, or an image."""
+    if config.eval.runtime not in ENGINES:
+        return look_up(config.env)
+    container = Container(config.eval.runtime, config.docker, benchmark.name)
+    done = container.ask([*QUESTION, config.env.type])
+    remedy = "install it there, or give --docker.use_local_code=true"
+    return read_answer(done, f"the image {container.image}", remedy)
 
 
 def prepare_resume(directory: Path, stats: StatsSettings | None = None) -> PreparedRun:

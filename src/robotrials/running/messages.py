@@ -10,7 +10,7 @@ worker                       coordinator
   Beat    ------------------>              from a thread of its own, every second: how far the episode is
   Artifact ----------------->              a part of a file that the episode made, where no disk is shared; before Done
   Leaving ------------------>              a worker that joined by itself goes; its leases are free again
-          <------------------  Alive       answers the Beat of a worker that joined; Stop if it is not wanted any more
+          <------------------  Alive       answers the Beat of a worker that is apart; Stop if it is not wanted any more
 
 policy server                coordinator
   Hello   ------------------>
@@ -38,7 +38,8 @@ SESSION_FILE = ".session"
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """``joins``: started by somebody else than the coordinator, who expects nobody of that name."""
+    """``joins``: started by somebody else than the coordinator, who expects nobody of that name. ``apart``: out of
+    reach of its kernel (another machine, a container), so that each hears of the other only through messages."""
 
     kind: ClassVar[str] = "hello"
     worker: str
@@ -46,6 +47,7 @@ class Hello(Message):
     host: str
     token: str
     joins: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ UNWANTED = 4
 ENDING = "end"
 """Phase of a worker that is on its way out by itself."""
 COORDINATOR_SILENT_S = 60.0
-"""A worker that joined waits so long for a sign of its coordinator: longer than a network may be cut."""
+"""A worker that is apart waits so long for a sign of its coordinator: longer than a network may be cut."""
 
 
 @dataclass
@@ -54,8 +54,8 @@ def start_heart(
 ) -> None:
     """Send ``pulse`` to the coordinator every ``every`` seconds, for as long as this process and its parent live.
 
-    ``answered``: the coordinator answers every beat, as it does to workers that joined. Where it says stop, or nothing
-    for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code.
+    ``answered``: the coordinator answers every beat, as it does to workers that are apart. Where it says stop, or
+    nothing for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code.
     """
 
     def beat() -> None:

@@ -40,6 +40,8 @@ class WorkerEntry:
     killed_because: str | None = None
     joined: bool = False
     """Started by somebody else: it may leave, and is known to be gone only by its silence."""
+    apart: bool = False
+    """It learns only from answers to its beats that the coordinator lives, and wants it."""
     heard_at: float = field(default_factory=time.monotonic)
 
     def moved(self, now: float) -> None:
@@ -84,7 +86,7 @@ class Roster:
         taken = {entry.slot for entry in self._by_name.values()}
         slot = next(number for number in itertools.count() if number not in taken)
         now = self._clock()
-        entry = WorkerEntry(name, slot, identity=identity, moved_at=now, heard_at=now, joined=True)
+        entry = WorkerEntry(name, slot, identity=identity, moved_at=now, heard_at=now, joined=True, apart=True)
         self._by_name[name] = entry
         self._by_identity[identity] = entry
         return entry

@@ -59,6 +59,9 @@ def serve(address: str, name: str, token: str, where: str, elsewhere: str | None
     if where.startswith("unix://"):
         Path(where.removeprefix("unix://")).unlink(missing_ok=True)  # left by a server that was killed
     listener = listen(where)
+    if where.startswith("unix://"):
+        # Its folder is private; a worker in a container may be another user, to whom the folder was given.
+        Path(where.removeprefix("unix://")).chmod(0o777)
     cores = None if policy.has_own_device else available_cores()
     server = PolicyServer(Beating(policy, pulse), listener, token, cores=cores)
     reached_at = None

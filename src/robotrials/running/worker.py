@@ -25,6 +25,7 @@ import zmq
 
 from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.gl import gl_environment
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
@@ -63,12 +64,13 @@ _MAX_TRACEBACK = 8000
 class Worker:
     """One worker's life: greet, load, play leases until told to stop."""
 
-    def __init__(self, address: str, name: str, token: str, joins: bool = False) -> None:
-        """``joins``: the coordinator has not started this worker, which may leave (``leave``) and share no disk."""
+    def __init__(self, address: str, name: str, token: str, joins: bool = False, apart: bool = False) -> None:
+        """``joins``: the coordinator has not started this worker, which may ``leave``. ``apart``: see ``Hello``."""
         self._name = name
         self._token = token
         self._address = address
         self._joins = joins
+        self._apart = apart or joins
         self._leaves = False
         self._root = Path()
         self._sends_files = False
@@ -81,13 +83,13 @@ class Worker:
     def run(self) -> None:
         """Until the coordinator says stop."""
         token = self._token
-        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token, self._joins))
+        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token, self._joins, self._apart))
         first = self._receive()
         if isinstance(first, Stop):
             log.info("stop: %s", first.reason)
             return
         job = cast(Job, _expect(first, Job))
-        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._joins)
+        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._apart)
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)
@@ -137,7 +139,7 @@ class Worker:
     def _place_for_files(self, job: Job) -> tuple[Path, bool]:
         """Where to write, and whether it must be sent: a folder of the same name here need not be the same folder."""
         run_dir = Path(job.run_dir)
-        if not self._joins:
+        if not self._apart:
             return run_dir, False
         try:
             is_same = (run_dir / SESSION_FILE).read_text() == job.session
@@ -287,6 +289,7 @@ def main() -> None:
     parser.add_argument("--connect", required=True, help="the coordinator's address")
     parser.add_argument("--name", required=True, help="this worker's name")
     parser.add_argument("--joins", action="store_true", help="nobody expects this worker; SIGTERM: leave in order")
+    parser.add_argument("--apart", action="store_true", help="in a container, or on another machine")
     parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
     parser.add_argument("--preload", default="", help="comma list of modules to import while the policy loads")
     arguments = parser.parse_args()
@@ -295,9 +298,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
     log.setLevel(logging.INFO)  # this module's own lines, not those of every library
+    token = os.environ.pop(TOKEN_VARIABLE, "")
+    if arguments.apart or arguments.joins:
+        os.environ.update(gl_environment(os.environ))  # before the simulator is imported
     for module in filter(None, arguments.preload.split(",")):
         importlib.import_module(module)
-    worker = Worker(arguments.connect, arguments.name, os.environ.pop(TOKEN_VARIABLE, ""), arguments.joins)
+    worker = Worker(arguments.connect, arguments.name, token, arguments.joins, arguments.apart)
     if arguments.joins:
         signal.signal(signal.SIGTERM, lambda number, frame: worker.leave())
     worker.run()

@@ -48,16 +48,7 @@ class LocalLauncher:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
-        command = [
-            self._python,
-            "-c",
-            _RUN_MODULE,
-            self._module,
-            f"--connect={self._address}",
-            f"--name={name}",
-            f"--parent={os.getpid()}",
-            *self._arguments(name),
-        ]
+        command = self._command(name)
         with open(self._log_path(name), "ab") as log:
             try:
                 # A session of its own: Ctrl-C in the terminal reaches the coordinator, which decides what workers do.
@@ -70,7 +61,19 @@ class LocalLauncher:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise ConfigError(f"cannot start a process with {self._python}: {error}") from None
+                raise ConfigError(f"cannot start a process with {command[0]}: {error}") from None
+
+    def _command(self, name: str) -> list[str]:
+        return [
+            self._python,
+            "-c",
+            _RUN_MODULE,
+            self._module,
+            f"--connect={self._address}",
+            f"--name={name}",
+            f"--parent={os.getpid()}",
+            *self._arguments(name),
+        ]
 
     def exits(self) -> list[WorkerExit]:
         ended = [(name, process) for name, process in self._processes.items() if process.poll() is not None]

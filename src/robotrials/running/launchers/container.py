@@ -1,0 +1,163 @@
+"""Workers in containers: docker, podman or apptainer, by one code path.
+
+A container gets no network, a read-only root, no capabilities and no root user. What it sees of this machine is the
+folder with the coordinator's and the policy servers' sockets; videos come back over these. It may be killed at any
+time like a process, and ends by itself when its coordinator is silent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import robotrials
+from robotrials.errors import ConfigError
+from robotrials.plan.config import ContainerSettings
+from robotrials.running.crew import available_memory
+from robotrials.running.launchers.local import LocalLauncher
+
+ENGINES = ("docker", "podman", "apptainer")
+_NOBODY = 65534
+"""The user in a container whose coordinator is root: it must not be root there."""
+_CODE = "/opt/robotrials"
+_ENGINE_S = 600
+"""An image may have to be pulled."""
+
+
+def user_in_container() -> tuple[int, int]:
+    """User and group id of a container's processes: the person's own, or nobody's for root."""
+    return (_NOBODY, _NOBODY) if os.getuid() == 0 else (os.getuid(), os.getgid())
+
+
+class Container:
+    """How one engine runs a command in an image."""
+
+    def __init__(self, engine: str, settings: ContainerSettings, benchmark: str, n_workers: int = 1) -> None:
+        """
+        Raises:
+            ConfigError: the engine is not installed.
+        """
+        if shutil.which(engine) is None:
+            raise ConfigError(f"--eval.runtime={engine}: there is no {engine} on this machine's path")
+        self.engine = engine
+        self.image = settings.image or f"robotrials-{benchmark.replace('_', '-')}"
+        self._settings = settings
+        self._memory = settings.memory or _share_of_memory(n_workers)
+
+    def command(
+        self, arguments: Sequence[str], variables: Mapping[str, str], folder: str | None = None, name: str = ""
+    ) -> list[str]:
+        """The words that run ``python <arguments>`` in the image. ``variables`` are set by value; a token is passed on
+        by name, since a command line can be read by everybody. ``folder`` is mounted at the same path."""
+        code = [(str(Path(robotrials.__file__).parents[1]), _CODE)] if self._settings.use_local_code else []
+        variables = {**variables, **({"PYTHONPATH": _CODE} if code else {}), "HOME": "/tmp"}
+        build = self._apptainer if self.engine == "apptainer" else self._docker
+        return [*build(variables, code, folder, name), self._settings.python, *arguments]
+
+    def _docker(
+        self, variables: Mapping[str, str], code: Sequence[tuple[str, str]], folder: str | None, name: str
+    ) -> list[str]:
+        uid, gid = user_in_container()
+        words = [self.engine, "run", "--rm", "--init", f"--pull={self._settings.pull}", "--network=none"]
+        words += ["--read-only", f"--tmpfs=/tmp:rw,exec,size={self._settings.shm_size}", f"--user={uid}:{gid}"]
+        words += ["--cap-drop=ALL", "--security-opt=no-new-privileges", f"--shm-size={self._settings.shm_size}"]
+        words += [f"--cpus={self._settings.cpus:g}", f"--memory={self._memory}", "--pids-limit=512"]
+        words += [f"--name={name}", f"--label=robotrials={name.rpartition('-')[0]}"] if name else []
+        words += [f"--gpus={self._settings.gpus}"] if self._settings.gpus != "none" else []
+        words += [f"--volume={here}:{there}:ro" for here, there in code]
+        words += [f"--volume={folder}:{folder}"] if folder else []
+        words += [f"--env={key}={value}" for key, value in variables.items()]
+        return [*words, "--env=ROBOTRIALS_TOKEN", "--entrypoint=", self.image]
+
+    def _apptainer(
+        self, variables: Mapping[str, str], code: Sequence[tuple[str, str]], folder: str | None, name: str
+    ) -> list[str]:
+        words = ["apptainer", "exec", "--containall", "--no-home", "--net", "--network=none"]
+        words += ["--nv"] if self._settings.gpus != "none" else []
+        words += [f"--bind={here}:{there}:ro" for here, there in code]
+        words += [f"--bind={folder}"] if folder else []
+        words += [f"--env={key}={value}" for key, value in variables.items()]
+        return [*words, self.image]
+
+    def ask(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run ``python <arguments>`` in the image, to its end.
+
+        Raises:
+            ConfigError: the engine cannot run the image; the message holds what it said.
+        """
+        try:
+            done = subprocess.run(
+                self.command(arguments, {}), capture_output=True, text=True, timeout=_ENGINE_S, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"--eval.runtime={self.engine}: {error}") from None
+        if done.returncode in (125, 126, 127) or (self.engine == "apptainer" and done.returncode == 255):
+            said = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
+            raise ConfigError(
+                f"--eval.runtime={self.engine} cannot run the image {self.image}: {said}. "
+                "--docker.image=NAME names another, --docker.pull=always fetches it"
+            )
+        return done
+
+    def kill(self, name: str) -> None:
+        """End the container of that name, if there is one. apptainer's are plain children, killed as such."""
+        if self.engine != "apptainer":
+            self._tell("kill", name)
+
+    def remove_left_over(self, run: str) -> None:
+        """Remove containers of an earlier session of ``run`` whose coordinator was killed."""
+        if self.engine == "apptainer":
+            return
+        listed = self._tell("ps", "--all", "--quiet", f"--filter=label=robotrials={run}")
+        for container in listed.split():
+            self._tell("rm", "--force", container)
+
+    def _tell(self, *words: str) -> str:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            return subprocess.run([self.engine, *words], capture_output=True, text=True, timeout=60).stdout
+        return ""
+
+
+class ContainerLauncher(LocalLauncher):
+    """Starts every worker in a container of its own."""
+
+    def __init__(
+        self,
+        container: Container,
+        address: str,
+        sockets: str,
+        log_dir: Path,
+        environment: Mapping[str, str],
+        variables: Mapping[str, str],
+        arguments: Callable[[str], Sequence[str]] = lambda name: (),
+    ) -> None:
+        """``sockets`` is the folder that containers share with this machine; ``environment`` is the engine's, with the
+        token; ``variables`` are those set in the container."""
+        super().__init__("robotrials.running.worker", address, log_dir, environment, arguments=arguments)
+        self._container = container
+        self._sockets = sockets
+        self._values = dict(variables)
+        self._run = f"robotrials-{hashlib.sha256(str(log_dir).encode()).hexdigest()[:12]}"
+        container.remove_left_over(self._run)
+
+    def kill(self, name: str) -> None:
+        self._container.kill(f"{self._run}-{name}")
+        super().kill(name)
+
+    def close(self, grace_s: float) -> None:
+        super().close(grace_s)
+        self._container.remove_left_over(self._run)
+
+    def _command(self, name: str) -> list[str]:
+        words = ["-m", self._module, f"--connect={self._address}", f"--name={name}", "--apart", *self._arguments(name)]
+        return self._container.command(words, self._values, self._sockets, f"{self._run}-{name}")
+
+
+def _share_of_memory(n_workers: int) -> str:
+    left = available_memory()
+    return "0" if left == float("inf") else f"{int(left / max(n_workers, 1) / 2**20)}m"
