@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,13 @@ from robotrials.benchmarks.base import Env, StepOutcome
 from robotrials.benchmarks.maniskill import ManiSkillEnv
 from robotrials.benchmarks.maniskill_tasks import TASKS
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.benchmarks.scene_group import EnvGroup, SlotEnv, play_together
 from robotrials.errors import ConfigError, ContractError
-from robotrials.plan.config import EnvChoice
+from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.task import TaskSpec
+from robotrials.results.ledger import Ledger
+from robotrials.running.evaluate import execute, prepare
+from robotrials.running.observer import SilentObserver
 from tests.benchmarks.scenes import digest, episode, in_a_fresh_process, make
 
 CAMERA = "observation.images.base_camera"
@@ -241,3 +246,48 @@ def test_a_camera_it_has_not_is_refused(scene: tuple[TaskSpec, ManiSkillEnv]) ->
     env.reset(episode(task, 0))
     with pytest.raises(ContractError, match=r"no camera observation\.images\.wrist; it has: " + CAMERA):
         env.observe(["observation.images.wrist"])
+
+
+@pytest.mark.slow
+def test_outcomes_do_not_depend_on_workers_or_order(tmp_path: Path) -> None:
+    digests = []
+    for name, settings in (
+        ("one", {"batch_size": 1}),
+        ("two", {"batch_size": 2}),
+        ("shuffled", {"batch_size": 2, "order": "shuffled"}),
+    ):
+        config = RunConfig(
+            PolicyChoice("random"),
+            EnvChoice("maniskill", {"task": "PickCube,PushCube", "episode_length": 30}),
+            EvalSettings(n_episodes=2, record="none", **settings),  # type: ignore[arg-type]
+            1000,
+            tmp_path / name,
+        )
+        result = execute(prepare(config), SilentObserver())
+        assert result.complete, result.failures
+        with Ledger.open(tmp_path / name / "ledger.sqlite", read_only=True) as ledger:
+            digests.append(ledger.outcome_digest())
+    assert digests == [digests[0]] * 3
+
+
+@pytest.mark.slow
+def test_several_scenes_in_one_process_play_as_one_alone() -> None:
+    benchmark = make_benchmark(EnvChoice("maniskill", {"task": "StackCube", "control_mode": "pd_joint_pos"}))
+    (task,) = benchmark.tasks()
+    scenes = [benchmark.make(task) for _ in range(3)]
+    alone = [digest(task, scenes[0], seed, _blindly, 30) for seed in (1, 2, 3)]
+    together: dict[int, str] = {}
+
+    def player(env: SlotEnv) -> None:
+        together[env.slot] = digest(task, env, env.slot + 1, _blindly, 30)
+        env.leave()
+
+    group = EnvGroup(scenes)
+    play_together(group, [player] * 3)
+    assert [together[slot] for slot in range(3)] == alone
+    group.close()
+
+
+def _blindly(env: Env, rng: np.random.Generator) -> np.ndarray:
+    """As ``into_the_table``, for players that see one slot of a group only."""
+    return np.append(np.array([0.0, 0.9, 0.0, -2.0, 0.0, 2.4, 0.8]) + rng.normal(0.0, 0.1, 7), rng.choice([-1.0, 1.0]))
