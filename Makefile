@@ -7,12 +7,13 @@ PYTHON ?= python3
 VENV := .venv
 LEROBOT := .venvs/lerobot
 PROTOCOLS := .venvs/protocols
+FORMATS := .venvs/formats
 STAMP := .installed
 # Which tests run, and of which simulators (empty: all that are not in .venv).
 MARKED := not slow
 SIMULATORS :=
 
-.PHONY: help setup setup-lerobot setup-protocols demo lint test test-core test-lerobot test-protocols test-simulators test-all fuzz bench clean
+.PHONY: help setup setup-lerobot setup-protocols setup-formats demo lint test test-core test-lerobot test-protocols test-formats test-simulators test-all fuzz bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +39,12 @@ $(PROTOCOLS)/$(STAMP): pyproject.toml requirements/protocols.txt scripts/make_ve
 	scripts/make_venv.sh $(PROTOCOLS) "$$(scripts/find_python.sh $(PYTHON))" 'remote,dev' requirements/protocols.txt
 	touch $@
 
+setup-formats: $(FORMATS)/$(STAMP) ## .venvs/formats: Every Eval Ever, Weights & Biases and Trackio, on Python 3.12
+
+$(FORMATS)/$(STAMP): pyproject.toml requirements/formats.txt scripts/make_venv.sh
+	scripts/make_venv.sh $(FORMATS) "$$(scripts/find_python.sh python3.12)" 'dev' requirements/formats.txt
+	touch $@
+
 demo: setup ## a learned policy beside the scripted expert on Meta-World: a table, a run directory, videos
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" scripts/demo.sh
 
@@ -55,13 +62,16 @@ test-lerobot: setup-lerobot
 test-simulators: setup ## each simulator's tests, in the environment that `robotrials bench install` makes for it
 	scripts/test_simulators.sh $(VENV)/bin/python $(SIMULATORS) -- -m "$(MARKED)"
 
+test-formats: setup-formats
+	$(FORMATS)/bin/python -m pytest -q tests/results/test_every_eval_ever.py tests/running/test_tracking.py
+
 test-protocols: setup-protocols
 	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/test_openpi.py tests/policies/test_vla_eval.py tests/serving/test_openpi_server.py
 
 fuzz: setup ## a million inputs for every decoder
 	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q tests/wire/test_fuzz.py
 
-test: lint test-core test-lerobot test-protocols test-simulators ## everything CI runs: ruff, mypy, all tests but those marked slow
+test: lint test-core test-lerobot test-protocols test-formats test-simulators ## everything CI runs: ruff, mypy, all tests but those marked slow
 
 test-all: ## the slow ones, too
 	$(MAKE) test MARKED="slow or not slow"
