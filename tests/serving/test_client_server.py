@@ -198,6 +198,20 @@ def test_episode_that_the_policy_cannot_begin_errs_alone(address: str) -> None:
         bad.close()
 
 
+def test_body_longer_than_the_declared_observation_is_refused_unread(address: str) -> None:
+    with serving(toy.Seer(), address) as where:
+        stream = connect(where, 5.0)
+        stream.send(encode(Attach("w0", "secret")))
+        stream.receive()
+        layout = Layout.of({"observation.state": np.zeros(2)})
+        stream.send(encode(Open(1, EPISODES[0], TASK)))
+        stream.send(encode(Share(layout, shared=False)))
+        stream.send(encode(Act(1, 1, {})), memoryview(bytes(layout.n_bytes + 1)))
+        with pytest.raises(ConnectionLostError):
+            stream.receive()
+        stream.close()
+
+
 def closed_by_peer(end: socket.socket) -> bool:
     """After the last byte this side will ever send."""
     try:

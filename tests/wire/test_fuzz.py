@@ -28,7 +28,8 @@ from robotrials.policies.base import PolicySpec
 from robotrials.policies.observation_keys import pick, read_keys
 from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.results.rundir import load_run_json
-from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Serve, Serving
+from robotrials.running.files import FileReceiver
+from robotrials.running.messages import WORKER_TALK, Artifact, Beat, Done, Hello, Job, Lease, Serve, Serving
 from robotrials.serving.client import ServedPolicy
 from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Open, Share, Trouble
 from robotrials.serving.server import PolicyServer
@@ -68,6 +69,7 @@ MESSAGES: list[Message] = [
     Act(1, 1, {"task": "go"}),
     Chunk(1, 1, "<f4", (5, 1), 0.1, 1),
     Trouble(1, "reason", False),
+    Artifact(1, "videos/a/b/0.mp4", 0, b"data", True),
 ]
 ARRAYS = {
     "actions": np.zeros((5, 1), np.float32),
@@ -362,6 +364,27 @@ def test_run_json(make: Maker) -> None:
             assert isinstance(load_run_json(Path(folder)), dict)
         except ConfigError:
             return
+
+
+PARTS = ["videos", "spool", "..", ".", "", "/", "a", "run.json", "é", "\0", "x" * 300, "a/b", "\\", "~"]
+
+
+@fuzz(SLOW)
+@given(makers)
+def test_files_of_workers_stay_where_they_belong(make: Maker) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = Path(folder) / "run"
+        run_dir.mkdir()
+        receiver = FileReceiver(run_dir)
+        for _ in range(make.randrange(1, 5)):
+            path = make.choice(["", "", "/"]) + "/".join(make.choice(PARTS) for _ in range(make.randrange(5)))
+            part = Artifact(1, path, make.choice([0, 0, 4, -1, 2**40]), b"data", make.random() < 0.5)
+            try:
+                receiver.take("w0", part)
+            except (WireError, OSError):
+                continue
+        assert os.listdir(folder) == ["run"]
+        assert set(os.listdir(run_dir)) <= {"videos", "spool"}
 
 
 def spooled() -> bytes:

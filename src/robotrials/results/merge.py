@@ -144,7 +144,7 @@ def copy_files(shards: Sequence[ShardRun], directory: RunDirectory) -> None:
             if not source.is_dir():
                 continue
             try:
-                shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*.tmp"))
+                shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*.tmp", ".*.part"))
             except (OSError, shutil.Error) as error:
                 raise ConfigError(f"{source} cannot be copied to {target}: {error}") from error
 

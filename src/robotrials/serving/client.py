@@ -22,6 +22,8 @@ from robotrials.wire.shared import IS_AVAILABLE, SharedBytes
 from robotrials.wire.stream import ConnectionLostError, Stream, connect
 
 _RETRY_EVERY_S = 0.2
+_MAX_ACTIONS = 16 * 2**20
+"""Bytes of one chunk of actions."""
 _SPIN_S = 200e-6
 """How long to look for the answer of a policy that is this fast before going to sleep."""
 
@@ -118,7 +120,7 @@ class ServedPolicy(Policy):
             try:
                 stream = connect(self._address, timeout_s=10.0)
                 stream.send(encode(Attach(self._client, self._token)))
-                reply = SERVER_TALK.decode(stream.receive().header)
+                reply = SERVER_TALK.decode(stream.receive(max_body=0).header)
                 break
             except ConnectionLostError:
                 # A server that is still loading its model, or is being restarted.
@@ -176,7 +178,7 @@ class ServedPolicy(Policy):
 
     def _receive(self, stream: Stream) -> tuple[Message, bytearray]:
         fast = self.infer_s is not None and self.infer_s < _SPIN_S
-        frame = stream.receive(spin_s=_SPIN_S if fast else 0.0)
+        frame = stream.receive(max_body=_MAX_ACTIONS, spin_s=_SPIN_S if fast else 0.0)
         return SERVER_TALK.decode(frame.header), frame.body
 
     def _actions(self, chunk: Chunk, body: bytearray) -> np.ndarray:

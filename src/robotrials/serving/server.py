@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _MAX_SESSIONS_A_CLIENT = 1024
 _SPIN_S = 200e-6
-_STRANGER = {"max_header": 64 * 1024, "max_body": 0}
+_STRANGER_BYTES = 64 * 1024
 _STRANGER_S, _CLIENT_S = 2.0, 30.0
 """How long a peer may stop in the middle of a message, before and after it has shown the token."""
 
@@ -47,6 +47,14 @@ class _Client:
     sessions: dict[int, Session] = field(default_factory=dict)
     failed: dict[int, tuple[str, bool]] = field(default_factory=dict)
     """Sessions that the policy could not begin: why, and whether trying again cannot help."""
+
+    def receive(self) -> Frame:
+        """The next message. A peer that has not shown the token gets to send one small one; a body is as long as the
+        observation that it declared, and memory is taken for no more."""
+        if not self.name:
+            return self.stream.receive(max_header=_STRANGER_BYTES, max_body=0)
+        inline = self.layout is not None and self.memory is None
+        return self.stream.receive(max_body=self.layout.n_bytes if inline and self.layout else 0)
 
 
 class PolicyServer:
@@ -127,10 +135,9 @@ class PolicyServer:
     def _take(self, client: _Client) -> None:
         """What one client has sent; whatever is wrong with it costs that client its connection, nobody else's."""
         try:
-            # A peer that has not shown the token gets to send one small message, and no time to dawdle over it.
-            self._handle(client, client.stream.receive(**_STRANGER if not client.name else {}))
+            self._handle(client, client.receive())
             while client.stream.has_more:
-                self._handle(client, client.stream.receive())
+                self._handle(client, client.receive())
         except ConnectionLostError:
             self._drop(client)
         except WireError as error:
