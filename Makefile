@@ -57,7 +57,7 @@ test-core: setup
 	$(VENV)/bin/python -m pytest -q -m "$(MARKED)"
 
 test-lerobot: setup-lerobot
-	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/examples/test_act_from_experts.py -m "$(MARKED)"
+	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/suites tests/examples/test_act_from_experts.py -m "$(MARKED)"
 
 test-simulators: setup ## each simulator's tests, in the environment that `robotrials bench install` makes for it
 	scripts/test_simulators.sh $(VENV)/bin/python $(SIMULATORS) -- -m "$(MARKED)"
