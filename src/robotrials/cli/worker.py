@@ -14,7 +14,7 @@ from robotrials.cli.pairs import read_pairs
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
 from robotrials.plan.options import build
-from robotrials.running.joining import read_door
+from robotrials.running.joining import CONNECT_FILE, read_door
 from robotrials.running.remote_workers import RemoteWorkers
 
 HELP = """\
@@ -64,7 +64,8 @@ def run(argv: Sequence[str]) -> int:
     address, token = _door(flags)
     logs = flags.logs or Path(tempfile.mkdtemp(prefix="robotrials-worker-"))
     logs.mkdir(parents=True, exist_ok=True)
-    workers = RemoteWorkers(address, token, flags.n, logs, flags.python)
+    door = None if flags.run is None else flags.run / CONNECT_FILE
+    workers = RemoteWorkers(address, token, flags.n, logs, flags.python, lambda: door is None or door.exists())
 
     def leave(number: int, frame: object) -> None:
         signal.signal(number, signal.default_int_handler)

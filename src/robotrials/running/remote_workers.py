@@ -14,10 +14,11 @@ from pathlib import Path
 
 from robotrials.benchmarks.gl import gl_environment
 from robotrials.running.launchers.local import LocalLauncher
-from robotrials.running.pulse import TOKEN_VARIABLE
+from robotrials.running.pulse import ADOPTED, TOKEN_VARIABLE
 from robotrials.running.threads import thread_limits
 
 _TICK_S = 0.2
+_GRACE_S = 10.0
 _TOO_SOON_S = 5.0
 _MAX_FAILURES = 3
 """So many workers in a row may die within ``_TOO_SOON_S``: something is wrong with all of them."""
@@ -26,7 +27,17 @@ _MAX_FAILURES = 3
 class RemoteWorkers:
     """``count`` workers for the run at ``address``; ``python`` runs them (None: this interpreter)."""
 
-    def __init__(self, address: str, token: str, count: int, log_dir: Path, python: str | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        count: int,
+        log_dir: Path,
+        python: str | None = None,
+        is_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``is_on`` says whether the run still is, where that can be seen from here."""
+        self._is_on = is_on
         self._count = count
         self._launcher = LocalLauncher(
             "robotrials.running.worker",
@@ -53,6 +64,10 @@ class RemoteWorkers:
         try:
             while self._started:
                 time.sleep(_TICK_S)
+                if not self._is_on():
+                    # One that came too late to be told so would wait for its first word.
+                    self._launcher.close(grace_s=_GRACE_S)
+                    return True
                 if self._leaving and not told:
                     told = True
                     for name in self._started:
@@ -60,6 +75,9 @@ class RemoteWorkers:
                 for gone in self._launcher.exits():
                     began = self._started.pop(gone.name)
                     if gone.how == "exit status 0" or self._leaving:
+                        continue
+                    if gone.how == f"exit status {ADOPTED}":
+                        tell(f"worker {gone.name} ended: the run is over, or cannot be reached; log: {gone.log}")
                         continue
                     failures = failures + 1 if time.monotonic() - began < _TOO_SOON_S else 0
                     tell(f"worker {gone.name} ended ({gone.how}); log: {gone.log}")

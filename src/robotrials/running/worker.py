@@ -49,7 +49,15 @@ from robotrials.running.messages import (
     Refused,
     Stop,
 )
-from robotrials.running.pulse import ENDING, TOKEN_VARIABLE, Pulse, live_with, start_heart
+from robotrials.running.pulse import (
+    ADOPTED,
+    COORDINATOR_SILENT_S,
+    ENDING,
+    TOKEN_VARIABLE,
+    Pulse,
+    live_with,
+    start_heart,
+)
 from robotrials.running.rollout import Rollout
 from robotrials.serving.client import ServedPolicy
 from robotrials.wire.envelope import Message
@@ -84,6 +92,9 @@ class Worker:
         """Until the coordinator says stop."""
         token = self._token
         send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token, self._joins, self._apart))
+        if self._apart and not self._socket.poll(1000 * COORDINATOR_SILENT_S):
+            log.error("no answer from %s for %.0f s", self._address, COORDINATOR_SILENT_S)
+            os._exit(ADOPTED)
         first = self._receive()
         if isinstance(first, Stop):
             log.info("stop: %s", first.reason)
