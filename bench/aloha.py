@@ -1,9 +1,9 @@
 """ALOHA as gym-aloha steps it, which draws three cameras at every step, against the adapter, which draws on demand.
 
-    python bench/aloha.py
+    robotrials bench exec aloha python bench/aloha.py
 
 Random actions; a policy that looks at every tenth step, and one that looks at every step; CPU milliseconds a step and
-memory of the process. Needs gym-aloha. The last line is one JSON object.
+memory of the process. The last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """robosuite with camera observations, drawn at every step, against the adapter, which draws on demand; and its reset.
 
-    python bench/robosuite_on_demand.py
+    robotrials bench exec robosuite python bench/robosuite_on_demand.py
 
 Lift, two cameras of 256x256, random actions, a policy that looks at every tenth step: CPU milliseconds a step and the
-memory of the process. Needs robosuite. The last line is one JSON object.
+memory of the process. The last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ class Aloha(Benchmark):
     Config = AlohaConfig
     uses_gl = True
     installation = Installation(
-        requirements=("gym-aloha==0.1.5", "dm-control==1.0.41", "mujoco==3.8.1", "gymnasium==1.4.0"),
+        requirements=("gym-aloha==0.1.5", "dm-control==1.0.41", "mujoco==3.8.1", "gymnasium==1.4.0", "numpy==2.4.6"),
+        python=">=3.11,<3.13",
         system=GL_LIBRARIES,
     )
 

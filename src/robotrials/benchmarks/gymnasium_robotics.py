@@ -53,7 +53,15 @@ class GymnasiumRobotics(Benchmark):
     Config = GymnasiumRoboticsConfig
     uses_gl = True
     installation = Installation(
-        requirements=("gymnasium-robotics==1.4.2", "gymnasium==1.4.0", "mujoco==3.8.1", "packaging", "imageio"),
+        requirements=(
+            "gymnasium-robotics==1.4.2",
+            "gymnasium==1.4.0",
+            "mujoco==3.8.1",
+            "numpy==2.4.6",
+            "imageio==2.38.1",
+            "packaging",
+        ),
+        python=">=3.11",
         system=GL_LIBRARIES,
     )
 
