@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from robotrials.stats.intervals import wilson
 from robotrials.stats.paired import mcnemar
-from robotrials.stats.sequential import PairedTest, confidence_sequence, paired_e_value, unfinished_sequence
+from robotrials.stats.sequential import (
+    PairedTest,
+    confidence_sequence,
+    paired_e_value,
+    unfinished_sequence,
+    width_sequence,
+)
 
 
 @pytest.mark.parametrize(
@@ -169,3 +176,32 @@ def test_successes_that_end_early_do_not_fool_who_looks_at_what_has_ended() -> N
         naive += naive_wrong
     assert left / 150 <= 0.05
     assert naive / 150 > 0.2
+
+
+@pytest.mark.parametrize("rates", [[0.5], [0.95], [1.0, 0.0, 0.5, 0.9]])
+def test_the_sequence_made_for_a_width_holds_at_every_round(rates: list[float]) -> None:
+    rng = np.random.default_rng(53)
+    sums = np.cumsum((rng.random((300, 60, len(rates))) < rates).sum(axis=2), axis=1)
+    mean, left = np.mean(rates), 0
+    for run in sums:
+        looks = [width_sequence(int(k), n * len(rates), 0.25) for n, k in enumerate(run, start=1)]
+        left += not all(low <= mean <= high for low, high in looks)
+    assert left / 300 <= 0.05
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+def test_the_sequence_made_for_a_width_reaches_it_with_fewer_episodes(rate: float) -> None:
+    def reached(interval: Callable[[int, int], tuple[float, float]]) -> int:
+        return next(n for n in range(20, 5000, 10) if np.diff(interval(round(rate * n), n))[0] <= 0.1)
+
+    made = reached(lambda k, n: width_sequence(k, n, 0.1))
+    assert made < 0.75 * reached(confidence_sequence)
+    assert made < 2.2 * reached(wilson)
+
+
+def test_the_sequence_made_for_a_width_has_its_ends_at_no_and_at_all_success() -> None:
+    low, high = width_sequence(0, 80, 0.1)
+    assert low == 0.0
+    assert wilson(0, 80)[1] < high < 0.1
+    assert width_sequence(80, 80, 0.1) == pytest.approx((1 - high, 1.0), abs=1e-3)
+    assert width_sequence(0, 0, 0.1) == (0.0, 1.0)

@@ -12,6 +12,8 @@ import functools
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from robotrials.stats.intervals import Interval
 
 
@@ -121,6 +123,28 @@ def _lower(k: int, n: int, level: float) -> float:
         else:
             high = middle
     return high
+
+
+@functools.lru_cache(maxsize=8192)
+def width_sequence(successes: int, n: int, width: float, confidence: float = 0.95) -> Interval:
+    """A confidence sequence that is narrowest about where it becomes ``width`` wide: for a run that stops there.
+
+    As ``confidence_sequence``, with two stakes for each rate p, those that tell it best from p plus and minus half of
+    ``width``. Since they depend on p, it holds for a mean rate that stays the same: ask after whole rounds of tasks.
+    About 1.4 times as wide as an interval made for one look, where the other is 1.7 times as wide.
+    """
+    if n == 0:
+        return 0.0, 1.0
+    rates = np.unique(np.append(np.linspace(0.0, 1.0, 4001)[1:-1], np.clip(successes / n, 1e-9, 1.0 - 1e-9)))
+    half, odds = width / 2.0, np.log(rates) - np.log1p(-rates)
+    above, below = np.clip(rates + half, None, 1.0 - 1e-6), np.clip(rates - half, 1e-6, None)
+    logs = []
+    for stake in (np.log(above) - np.log1p(-above) - odds, np.log(below) - np.log1p(-below) - odds):
+        logs.append(stake * successes - n * np.log1p(rates * np.expm1(stake)))
+    holds = rates[np.logaddexp(*logs) < math.log(2.0 / (1.0 - confidence))]
+    step = 1.0 / 4000  # the end lies between the last rate that holds and the next one
+    low, high = max(0.0, float(holds[0]) - step), min(1.0, float(holds[-1]) + step)
+    return (0.0 if successes == 0 else low), (1.0 if successes == n else high)
 
 
 def _log_beta(a: float, b: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from robotrials.errors import ConfigError
-from robotrials.stats.sequential import PairedTest, confidence_sequence
+from robotrials.stats.sequential import PairedTest, width_sequence
 
 _WIDTH = re.compile(r"width\s*(?:<=|<|=)\s*([0-9.]+)\s*(%?)")
 
@@ -74,7 +74,7 @@ class WidthDecider:
 
     @property
     def interval(self) -> tuple[float, float]:
-        return confidence_sequence(self.successes, self.n)
+        return width_sequence(self.successes, self.n, self.width)
 
     def add(self, key: tuple[str, str, int], success: bool | None, ends_round: bool) -> None:
         self._round.append(success)
