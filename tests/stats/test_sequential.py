@@ -202,6 +202,6 @@ def test_the_sequence_made_for_a_width_reaches_it_with_fewer_episodes(rate: floa
 def test_the_sequence_made_for_a_width_has_its_ends_at_no_and_at_all_success() -> None:
     low, high = width_sequence(0, 80, 0.1)
     assert low == 0.0
-    assert wilson(0, 80)[1] < high < 0.1
+    assert 0.045 < high < 0.1  # at no success at all, no narrower than the exact interval
     assert width_sequence(80, 80, 0.1) == pytest.approx((1 - high, 1.0), abs=1e-3)
     assert width_sequence(0, 0, 0.1) == (0.0, 1.0)
