@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,10 @@ from robotrials.benchmarks.libero_scene import NO_OP, quaternion_to_axis_angle
 from robotrials.benchmarks.libero_tasks import SUITES, members
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError, ContractError
-from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
+from robotrials.plan.config import EnvChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare
-from robotrials.running.observer import SilentObserver
 from tests.benchmarks.scenes import in_a_fresh_process, make
 
 pytest.importorskip("libero", reason="needs robotrials[libero]")
@@ -339,15 +339,22 @@ def test_every_task_of_a_suite_can_be_built_reset_and_stepped(suite: str) -> Non
     assert len(members(suite)) == 10
 
 
-def test_outcomes_do_not_depend_on_workers_or_order(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("runs")
-    env = EnvChoice("libero", {"task": "libero_spatial", "task_ids": "0,3", "episode_length": "5"})
+def test_outcomes_do_not_depend_on_workers_or_order(tmp_path: Path) -> None:
     digests = []
     for workers, order in ((1, "longest"), (2, "shuffled")):
-        settings = EvalSettings(n_episodes=2, batch_size=workers, record="none", order=order)
-        directory = folder / f"{workers}"
-        result = execute(prepare(RunConfig(PolicyChoice("random"), env, settings, 1000, directory)), SilentObserver())
-        assert result.complete, result.failures
+        directory = tmp_path / str(workers)
+        command = [
+            *(sys.executable, "-m", "robotrials", "eval", "--policy.type=random", "--env.type=libero"),
+            *("--env.task=libero_spatial", "--env.task_ids=0,3", "--env.episode_length=5", "--eval.n_episodes=2"),
+            *(
+                f"--eval.batch_size={workers}",
+                f"--eval.order={order}",
+                "--eval.record=none",
+                f"--output_dir={directory}",
+            ),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+        assert done.returncode == 0, done.stderr
         with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
             digests.append(ledger.outcome_digest())
     assert digests[0] == digests[1]
