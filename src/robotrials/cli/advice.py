@@ -36,7 +36,9 @@ def advice_lines(prepared: PreparedRun, result: RunResult) -> list[tuple[str, st
     }
     found = look_at_first(prepared.plan.tasks, episodes, signals, policy, config.policy.options, config.rename_map)
     if found:
-        lines.append(("0 of all", Text("Nothing succeeded and nothing erred. Look at first:", "bold")))
+        lines.append(
+            (f"0 of {overall.n_finished:,}", Text("Nothing succeeded and nothing erred. Look at first:", "bold"))
+        )
     for what, words in found:
         lines.append(("", Text(f"{what}: {words.removeprefix('! ')}", "bold red" if words.startswith("!") else "")))
     return lines
