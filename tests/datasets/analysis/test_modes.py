@@ -27,7 +27,7 @@ def test_as_many_modes_are_found_as_the_data_has(modes: int, seed: int) -> None:
     assert set(found.resampled) <= {modes}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_skewed_data_of_one_mode_is_one_mode_though_bic_splits_it(seed: int) -> None:
     found = count_modes(middle(skewed(400, 100, 6, seed)), draws=3, seed=(seed,))
     assert found.fit is not None

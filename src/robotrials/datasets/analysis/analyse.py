@@ -11,7 +11,7 @@ import numpy as np
 from robotrials.datasets.analysis.catalogue import Catalogue, open_catalogue, require
 from robotrials.datasets.analysis.chunks import Chunks, aligned, cut, permuted
 from robotrials.datasets.analysis.lengths import Density, length_density
-from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, fit_mixture
+from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, fit_mixture, single_thread
 from robotrials.datasets.analysis.reading import Episode, read_episodes
 from robotrials.datasets.analysis.settings import AnalysisSettings
 from robotrials.datasets.analysis.spread import Spread, ratio, spread
@@ -198,16 +198,12 @@ def _read(
 
 
 def _measure(one: _Set, pieces: Chunks, variance: Spread, settings: AnalysisSettings) -> SetResult:
-    import sklearn.mixture  # noqa: F401  first: the limit is set on libraries that are loaded
-    from threadpoolctl import threadpool_limits
-
     bands = range(settings.bands)
     centred = aligned(one.episodes, settings.chunk, settings.bands)
-    with threadpool_limits(1):  # the matrices are small: threads would only wait for each other
-        modes = tuple(
-            count_modes(centred.actions[centred.band == band], settings.draws, (settings.seed, 4, band))
-            for band in bands
-        )
+    modes = tuple(
+        count_modes(centred.actions[centred.band == band], settings.draws, (settings.seed, 4, band)) for band in bands
+    )
+    with single_thread():
         null = _null(one, pieces, settings)
     return SetResult(
         name=one.name,

@@ -8,7 +8,8 @@ mixture has no valley between them, and what is left is asked for again in resam
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,12 @@ def count_modes(features: np.ndarray, draws: int, seed: Sequence[int], starts: i
     n = len(features)
     if n < MIN_CHUNKS:
         return ModeCount(n, None, None)
+    with single_thread():
+        return _count(features, draws, seed, starts)
+
+
+def _count(features: np.ndarray, draws: int, seed: Sequence[int], starts: int) -> ModeCount:
+    n = len(features)
     rng = np.random.default_rng(list(seed))
     fit = fit_mixture(features, rng, starts)
     resampled = []
@@ -72,6 +79,17 @@ def count_modes(features: np.ndarray, draws: int, seed: Sequence[int], starts: i
     while resampled and modes > 1 and np.mean(np.array(resampled) >= modes) < _AGREEMENT:
         modes -= 1
     return ModeCount(n, fit, modes, tuple(resampled))
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """One thread in BLAS and OpenMP: the matrices are small, and threads would spin waiting for each other, for minutes
+    where the cores are busy."""
+    import sklearn.mixture  # noqa: F401  first: the limit is set on libraries that are loaded
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
 
 
 def fit_mixture(features: np.ndarray, rng: np.random.Generator, starts: int) -> Mixture:
