@@ -161,6 +161,24 @@ def test_pusht_episodes_are_lerobot_evals(
     assert len(set(ours.sum_rewards)) == 3, "three episodes that pay the same would prove little"
 
 
+TRAINED = Path(__file__).parent / "data/act_pusht_trained"
+"""Trained by lerobot-train on 20 episodes that a random policy played (400 steps): it pushes the block about, no more."""
+
+
+def test_whole_episodes_of_a_trained_policy_are_lerobot_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 steps, over which a last bit would grow: the block's contacts amplify it."""
+    state = "environment_state_agent_pos"
+    policy = LeRobotPolicy(str(TRAINED), max_batch=1)
+    benchmark = make_benchmark(EnvChoice("pusht", {"obs_type": state}))
+    plan = build_plan(benchmark.tasks(), 4, SEED)
+    flags = ("--env.type=pusht", f"--seed={SEED}", "--eval.n_episodes=4", f"--env.obs_type={state}")
+    theirs = lerobot_outcomes(TRAINED, tmp_path / "eval", monkeypatch, *flags)
+    ours = robotrials_outcomes(policy, benchmark, plan)
+    assert_equal(ours, theirs)
+    assert [len(actions) for actions in ours.actions] == [300] * 4
+    assert max(ours.max_rewards) > 0.0
+
+
 @pytest.mark.parametrize("build", [tiny_lerobot.act, tiny_lerobot.diffusion], ids=lambda build: build.__name__)
 def test_metaworld_episodes_are_lerobot_evals(
     build: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
