@@ -162,7 +162,7 @@ def test_pusht_episodes_are_lerobot_evals(
 
 
 TRAINED = Path(__file__).parent / "data/act_pusht_trained"
-"""Trained by lerobot-train on 20 episodes that a random policy played (400 steps): it pushes the block about, no more."""
+"""Trained by lerobot-train on 20 episodes of a random policy (400 steps): it pushes the block about, no more."""
 
 
 def test_whole_episodes_of_a_trained_policy_are_lerobot_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
