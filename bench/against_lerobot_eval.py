@@ -20,8 +20,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from robotrials.running.threads import available_cores
-
 MAKE_CHECKPOINT = """
 import sys
 from pathlib import Path
@@ -78,7 +76,7 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, required=True)
     parser.add_argument("--episodes", type=int, required=True)
     parser.add_argument("--batch-sizes", default="10", help="comma list for lerobot-eval; the best counts")
-    parser.add_argument("--workers", type=int, default=available_cores())
+    parser.add_argument("--workers", type=int, default=0, help="of robotrials; 0: its own choice")
     arguments = parser.parse_args()
     task = {"pusht": "PushT-v0", "metaworld": "push-v3"}[arguments.env]
     python = sys.executable
@@ -113,7 +111,7 @@ def main() -> None:
         "robotrials_cpu_s": round(ours[1], 1),
         "times_faster": round(theirs[best][0] / ours[0], 2),
         "times_less_cpu": round(theirs[best][1] / ours[1], 2),
-        "workers": arguments.workers,
+        "workers": described["sessions"][0]["workers"],
         "padded_batch": described["policy"].get("batching", {}).get("size"),
         "eval_s": round(seconds["eval_s"], 1),
     }

@@ -131,6 +131,23 @@ def test_looking_changes_nothing(scene: tuple[TaskSpec, PushTEnv]) -> None:
     assert states(look=True) == states(look=False)
 
 
+@pytest.mark.parametrize("size", [(96, 96), (384, 384), (680, 680), (100, 64), (50, 70)])
+def test_pictures_are_the_simulators_own_pixel_for_pixel(
+    scene: tuple[TaskSpec, PushTEnv], size: tuple[int, int]
+) -> None:
+    from gym_pusht.envs.pusht import PushTEnv as Simulator
+
+    _, env = scene
+    env.reset(episode(5))
+    for target in ((100.0, 400.0), (256.0, 300.0), (511.0, 0.0)):
+        env.step(np.array(target, np.float32))
+        screen = env._sim._draw()
+        for marked in (False, True):
+            np.testing.assert_array_equal(
+                env._picture(screen, *size, marked), Simulator._get_img(env._sim, screen, *size, marked)
+            )
+
+
 def test_stepping_draws_nothing(scene: tuple[TaskSpec, PushTEnv], monkeypatch: pytest.MonkeyPatch) -> None:
     task, env = scene
     drawn = []

@@ -106,6 +106,10 @@ class PushT(Benchmark):
         return PushTEnv(task, self.config)
 
 
+_BGRX = (0xFF0000, 0xFF00, 0xFF)
+"""Masks of red, green and blue where a pixel lies in memory as blue, green, red and one idle byte."""
+
+
 class PushTEnv(Env):
     """One PushT scene."""
 
@@ -130,6 +134,9 @@ class PushTEnv(Env):
             visualization_height=config.visualization_height,
         )
         self._sim._get_coverage = self._coverage
+        self._drawn_slowly = self._sim._get_img
+        self._sim._get_img = self._picture
+        self._cv2 = cv2
         self._outline = pymunk_to_shapely
         self._goal: Any = None
         self._seen: dict[str, np.ndarray] = {}
@@ -151,6 +158,21 @@ class PushTEnv(Env):
             self._goal = self._outline(sim.get_goal_pose_body(sim.goal_pose), sim._block_shapes)
         covered = self._goal.intersection(self._outline(sim.block, sim._block_shapes)).area
         return float(covered / self._goal.area)
+
+    def _picture(self, screen: Any, width: int, height: int, render_action: bool = False) -> np.ndarray:
+        """The drawn plane as (height, width, 3), the last action marked if asked for: what the simulator makes of it,
+        pixel for pixel, at a third of the cost, most of which went into copying bytes one by one."""
+        if screen.get_bitsize() != 32 or screen.get_masks()[:3] != _BGRX:
+            return self._drawn_slowly(screen, width, height, render_action)
+        cv2 = self._cv2
+        memory = np.asarray(screen.get_view("2")).T  # (H, W) uint32, the layout of the screen
+        picture: np.ndarray = cv2.cvtColor(memory.view(np.uint8).reshape(*memory.shape, 4), cv2.COLOR_BGRA2RGB)
+        picture = cv2.resize(picture, (width, height))
+        if render_action and self._sim._last_action is not None:
+            side = min(width, height)
+            at = (np.array(self._sim._last_action) / 512 * [height, width]).astype(np.int32)
+            cv2.drawMarker(picture, at, (255, 0, 0), cv2.MARKER_CROSS, int(8 / 96 * side), int(1 / 96 * side))
+        return picture
 
     def observe(self, cameras: Sequence[str]) -> Observation:
         """See ``Env.observe``: position of the agent (2,), corners of the block (16,), and the image if asked for."""
