@@ -139,13 +139,14 @@ def _launcher(session: Session, endpoint: PrivateEndpoint, environment: Mapping[
         container = Container(runtime, config.docker, benchmark.name, session.n_workers)
         endpoint.let_in(*user_in_container())
         wanted = {key: value for key, value in benchmark.installation.environment.items() if PREFIX not in value}
+        wanted |= thread_limits(1)
         return ContainerLauncher(
             container,
             endpoint.address,
             endpoint.directory,
             logs,
             environment,
-            wanted | thread_limits(1),
+            lambda name: wanted | (rendering.of_worker(slot_of(name)) if rendering else {}),
             lambda name: preload,
         )
     return LocalLauncher(

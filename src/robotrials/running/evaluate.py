@@ -286,6 +286,10 @@ def _rendering(config: RunConfig, benchmark: Benchmark) -> Rendering | None:
         ConfigError: --render.device cannot be had, or MUJOCO_GL names what MuJoCo does not know.
     """
     wanted = config.render.device
+    if config.eval.runtime in ENGINES and config.docker.gpus == "none":
+        if wanted == "gpu":
+            raise ConfigError("--render.device=gpu: containers have no GPU without --docker.gpus=all")
+        return None
     if benchmark.uses_gl:
         check_gl(os.environ)
         return choose_rendering(wanted, os.environ)
@@ -304,6 +308,10 @@ def _check_settings(config: RunConfig) -> None:
     for name in ("step_timeout", "record_fps"):
         if not 0 < getattr(settings, name) < math.inf:
             raise ConfigError(f"--eval.{name} must be above 0 and finite, got {getattr(settings, name)}")
+    if settings.runtime in ENGINES and "python" in config.env.options:
+        raise ConfigError(
+            f"--env.python is of this machine: with --eval.runtime={settings.runtime} --docker.python names the image's"
+        )
     if settings.runtime == "external" and not settings.listen:
         raise ConfigError("--eval.runtime=external needs --eval.listen=tcp://HOST:PORT, where its workers join")
     shard = Shard(settings.shard_id, settings.num_shards)
@@ -349,7 +357,9 @@ def _n_servers(config: RunConfig) -> int:
         return 0
     if config.eval.policy_servers:
         return config.eval.policy_servers
-    return int(policies.is_served(config.policy) or config.policy.python is not None)
+    # A file of this machine is not in the workers' image.
+    has_file = config.eval.runtime in ENGINES and bool(config.policy.path) and ":" not in str(config.policy.path)
+    return int(policies.is_served(config.policy) or config.policy.python is not None or has_file)
 
 
 def _with_absolute_paths(config: RunConfig) -> RunConfig:

@@ -11,15 +11,19 @@ import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan.config import ContainerSettings
 from robotrials.running.crew import available_memory
+from robotrials.running.launchers.base import WorkerExit
 from robotrials.running.launchers.local import LocalLauncher
+from robotrials.running.pulse import TOKEN_VARIABLE
 
 ENGINES = ("docker", "podman", "apptainer")
 _NOBODY = 65534
@@ -53,8 +57,11 @@ class Container:
         self, arguments: Sequence[str], variables: Mapping[str, str], folder: str | None = None, name: str = ""
     ) -> list[str]:
         """The words that run ``python <arguments>`` in the image. ``variables`` are set by value; a token is passed on
-        by name, since a command line can be read by everybody. ``folder`` is mounted at the same path."""
-        code = [(str(Path(robotrials.__file__).parents[1]), _CODE)] if self._settings.use_local_code else []
+        by name (see ``secretly``), since a command line can be read by everybody. ``folder`` is mounted at the same
+        path. A container with a ``name`` is a worker's: it runs the image that was asked before, and fetches none."""
+        # This package alone: what lies beside it may be a whole environment, of another Python.
+        here = str(Path(robotrials.__file__).parent)
+        code = [(here, f"{_CODE}/robotrials")] if self._settings.use_local_code else []
         variables = {**variables, **({"PYTHONPATH": _CODE} if code else {}), "HOME": "/tmp"}
         build = self._apptainer if self.engine == "apptainer" else self._docker
         return [*build(variables, code, folder, name), self._settings.python, *arguments]
@@ -63,16 +70,21 @@ class Container:
         self, variables: Mapping[str, str], code: Sequence[tuple[str, str]], folder: str | None, name: str
     ) -> list[str]:
         uid, gid = user_in_container()
-        words = [self.engine, "run", "--rm", "--init", f"--pull={self._settings.pull}", "--network=none"]
+        pull = "never" if name else self._settings.pull
+        words = [self.engine, "run", "--rm", "--init", f"--pull={pull}", "--network=none"]
         words += ["--read-only", f"--tmpfs=/tmp:rw,exec,size={self._settings.shm_size}", f"--user={uid}:{gid}"]
         words += ["--cap-drop=ALL", "--security-opt=no-new-privileges", f"--shm-size={self._settings.shm_size}"]
-        words += [f"--cpus={self._settings.cpus:g}", f"--memory={self._memory}", "--pids-limit=512"]
+        words += [f"--cpus={self._settings.cpus:g}", "--pids-limit=512"]
+        words += [f"--memory={self._memory}", f"--memory-swap={self._memory}"] if self._memory else []
+        if self.engine == "podman" and os.getuid() != 0:
+            # Without root, a user's own id is root's in the container, and every other is a stranger outside.
+            words += ["--userns=keep-id"]
         words += [f"--name={name}", f"--label=robotrials={name.rpartition('-')[0]}"] if name else []
         words += [f"--gpus={self._settings.gpus}"] if self._settings.gpus != "none" else []
         words += [f"--volume={here}:{there}:ro" for here, there in code]
         words += [f"--volume={folder}:{folder}"] if folder else []
         words += [f"--env={key}={value}" for key, value in variables.items()]
-        return [*words, "--env=ROBOTRIALS_TOKEN", "--entrypoint=", self.image]
+        return [*words, f"--env={TOKEN_VARIABLE}", "--entrypoint=", self.image]
 
     def _apptainer(
         self, variables: Mapping[str, str], code: Sequence[tuple[str, str]], folder: str | None, name: str
@@ -97,12 +109,34 @@ class Container:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ConfigError(f"--eval.runtime={self.engine}: {error}") from None
         if done.returncode in (125, 126, 127) or (self.engine == "apptainer" and done.returncode == 255):
-            said = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
+            said = _complaint(done.stderr or done.stdout)
             raise ConfigError(
-                f"--eval.runtime={self.engine} cannot run the image {self.image}: {said}. "
-                "--docker.image=NAME names another, --docker.pull=always fetches it"
+                f"--eval.runtime={self.engine} cannot run {self._settings.python} in the image {self.image}: {said}. "
+                f"{self._remedy(said)}"
             )
         return done
+
+    def _remedy(self, said: str) -> str:
+        if "annot connect" in said or "permission denied while" in said:
+            return f"Is its service on, and may you use it? DOCKER_HOST says where {self.engine} looks for it"
+        if "gpu" in said or "nvidia" in said.lower():
+            return "--docker.gpus=none runs without a GPU"
+        if "executable file not found" in said:
+            return "--docker.python=PATH names the interpreter in the image"
+        return "--docker.image=NAME names another image; it must be on this machine or in a registry"
+
+    def secretly(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The engine's own variables, such that the run's token reaches the container."""
+        if self.engine != "apptainer":
+            return dict(environment)
+        return {**environment, f"APPTAINERENV_{TOKEN_VARIABLE}": environment.get(TOKEN_VARIABLE, "")}
+
+    def how(self, how: str) -> str:
+        """What the end of the engine's command says of the worker in it, in a person's words."""
+        if how != f"exit status {128 + signal.SIGKILL}":
+            return how
+        limit = f"; it may hold {self._memory} of memory (--docker.memory)" if self._memory else ""
+        return f"its container was killed{limit}"
 
     def kill(self, name: str) -> None:
         """End the container of that name, if there is one. apptainer's are plain children, killed as such."""
@@ -133,17 +167,21 @@ class ContainerLauncher(LocalLauncher):
         sockets: str,
         log_dir: Path,
         environment: Mapping[str, str],
-        variables: Mapping[str, str],
+        variables: Callable[[str], Mapping[str, str]],
         arguments: Callable[[str], Sequence[str]] = lambda name: (),
     ) -> None:
         """``sockets`` is the folder that containers share with this machine; ``environment`` is the engine's, with the
-        token; ``variables`` are those set in the container."""
-        super().__init__("robotrials.running.worker", address, log_dir, environment, arguments=arguments)
+        token; ``variables`` are those set in a worker's container, by its name."""
+        environment = container.secretly(environment)
+        super().__init__("robotrials.running.worker", address, log_dir, environment, None, arguments)
         self._container = container
         self._sockets = sockets
-        self._values = dict(variables)
+        self._values = variables
         self._run = f"robotrials-{hashlib.sha256(str(log_dir).encode()).hexdigest()[:12]}"
         container.remove_left_over(self._run)
+
+    def exits(self) -> list[WorkerExit]:
+        return [replace(gone, how=self._container.how(gone.how)) for gone in super().exits()]
 
     def kill(self, name: str) -> None:
         self._container.kill(f"{self._run}-{name}")
@@ -155,9 +193,16 @@ class ContainerLauncher(LocalLauncher):
 
     def _command(self, name: str) -> list[str]:
         words = ["-m", self._module, f"--connect={self._address}", f"--name={name}", "--apart", *self._arguments(name)]
-        return self._container.command(words, self._values, self._sockets, f"{self._run}-{name}")
+        return self._container.command(words, self._values(name), self._sockets, f"{self._run}-{name}")
 
 
-def _share_of_memory(n_workers: int) -> str:
+def _share_of_memory(n_workers: int) -> str | None:
     left = available_memory()
-    return "0" if left == float("inf") else f"{int(left / max(n_workers, 1) / 2**20)}m"
+    return None if left == float("inf") else f"{int(left / max(n_workers, 1) / 2**20)}m"
+
+
+def _complaint(text: str) -> str:
+    """The line that says what is wrong: docker ends with one about its help."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Run '")]
+    named = [line for line in lines if "rror" in line or line.startswith(ENGINES)]
+    return (named or lines or ["no word"])[-1].rstrip(".")
