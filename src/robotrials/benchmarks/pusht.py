@@ -171,7 +171,7 @@ class PushTEnv(Env):
         if render_action and self._sim._last_action is not None:
             side = min(width, height)
             at = (np.array(self._sim._last_action) / 512 * [height, width]).astype(np.int32)
-            cv2.drawMarker(picture, at, (255, 0, 0), cv2.MARKER_CROSS, int(8 / 96 * side), int(1 / 96 * side))
+            cv2.drawMarker(picture, at, (255, 0, 0), cv2.MARKER_CROSS, int(8 / 96 * side), max(1, int(side / 96)))
         return picture
 
     def observe(self, cameras: Sequence[str]) -> Observation:

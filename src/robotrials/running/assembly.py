@@ -36,13 +36,16 @@ from robotrials.running.queue import EpisodeQueue
 from robotrials.running.recording import RecordRule
 from robotrials.running.servers import ServerPool, ServerTerms
 from robotrials.running.tally import Tally
-from robotrials.running.threads import thread_limits
+from robotrials.running.threads import available_cores, thread_limits
 from robotrials.running.workers import WorkerPool
 from robotrials.wire.transport import PrivateEndpoint, also_bind, bind_router, host_of, new_token
 
 _BEAT_EVERY_S = 1.0
 _LAST_WORDS_MS = 1000
 """How long workers on other machines are given to hear that the run is over."""
+
+_NICE = 5
+"""Workers give way to a policy server on the same cores: many wait for the one."""
 
 PolicyNote = Callable[[PolicySpec, Mapping[str, Any]], None]
 
@@ -95,7 +98,7 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
             tally=tally,
             job=_job(session, beat_every, mark),
             terms=Terms(RecordRule.parse(settings.record).mode, video_name, joining_rule(session.identity)),
-            workers=WorkerPool(_launcher(session, endpoint, environment), settings.step_timeout, session.n_workers),
+            workers=_workers(session, endpoint, environment),
             router=router,
             token=token,
             observer=observer,
@@ -129,12 +132,19 @@ def _job(session: Session, beat_every: float, mark: str) -> Job:
     )
 
 
+def _workers(session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str]) -> WorkerPool:
+    launcher = _launcher(session, endpoint, environment)
+    here = session.config.eval.runtime == "local"
+    at_once = max(1, available_cores() - session.n_servers) if here else None
+    return WorkerPool(launcher, session.config.eval.step_timeout, session.n_workers, at_once)
+
+
 def _launcher(session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str]) -> Launcher:
     """Who starts the run's own workers, by ``--eval.runtime``."""
     config, benchmark, rendering = session.config, session.benchmark, session.rendering
     python, logs, runtime = config.env.python, session.run_dir / "logs", config.eval.runtime
     # While the policy loads, the simulator can be imported.
-    preload = [f"--preload={','.join(benchmark.modules)}"] if session.n_servers else []
+    preload = [f"--preload={','.join(benchmark.modules)}", f"--nice={_NICE}"] if session.n_servers else []
     if runtime in ENGINES:
         container = Container(runtime, config.docker, benchmark.name, session.n_workers)
         endpoint.let_in(*user_in_container())

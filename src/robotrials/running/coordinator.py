@@ -167,6 +167,7 @@ class Coordinator:
                     for gone in pool.exits():
                         self._on_server_exit(pool, gone)
                 self._kill_hung()
+                self._workers.start()
                 self._settle()
                 next_tick = now + _TICK_S
             if now >= next_progress:

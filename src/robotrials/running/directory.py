@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from robotrials.errors import ConfigError, IdentityError
+from robotrials.errors import ConfigError, IdentityError, UnreadableLedgerError
 from robotrials.plan.config import RunConfig
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, load_run_json
@@ -86,11 +86,17 @@ def progress_so_far(
 
     Raises:
         IdentityError: another run lives there.
+        UnreadableLedgerError: its ledger is damaged, or gone.
     """
     if existing is None:
         return 0, 0
     done = errors = 0
     path = output_dir / "ledger.sqlite"
+    if existing.get("sessions") and not path.exists():
+        raise UnreadableLedgerError(
+            f"{path} is gone, though run.json tells of earlier sessions: put it back, or start again in another run "
+            "directory"
+        )
     if path.exists():
         with Ledger.open(path, read_only=True) as ledger:
             for record in ledger.accepted():

@@ -115,6 +115,8 @@ class Roster:
     def enter(self, entry: WorkerEntry, state: WorkerState) -> None:
         entry.state = state
         entry.moved(self._clock())
+        if state is WorkerState.SERVING:
+            entry.heard_at = entry.moved_at  # loading may have kept its heart from beating
 
     def beat(self, beat: Beat) -> None:
         """Take note of a heartbeat: only a count that grew is a sign of life."""
@@ -156,6 +158,12 @@ class Roster:
                         f"hung: no progress for {still:.0f} s in phase {entry.phase} at step {entry.step} "
                         f"(--eval.step_timeout={self._step_timeout:g})",
                     )
+                )
+            elif entry.state is WorkerState.SERVING and now - entry.heard_at > self._step_timeout:
+                # Idle or not: workers would wait for one that is stopped until each of them counted as hung.
+                silent = now - entry.heard_at
+                found.append(
+                    (entry, f"no sign of life for {silent:.0f} s (--eval.step_timeout={self._step_timeout:g})")
                 )
             elif entry.state in (WorkerState.STARTING, WorkerState.LOADING) and still > self.START_LIMIT_S:
                 found.append((entry, f"did not start within {self.START_LIMIT_S:.0f} s"))

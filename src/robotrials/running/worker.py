@@ -92,7 +92,7 @@ class Worker:
         """Until the coordinator says stop."""
         token = self._token
         send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token, self._joins, self._apart))
-        if self._apart and not self._socket.poll(1000 * COORDINATOR_SILENT_S):
+        if self._apart and not self._socket.poll(int(1000 * COORDINATOR_SILENT_S)):
             log.error("no answer from %s for %.0f s", self._address, COORDINATOR_SILENT_S)
             os._exit(ADOPTED)
         first = self._receive()
@@ -302,10 +302,13 @@ def main() -> None:
     parser.add_argument("--joins", action="store_true", help="nobody expects this worker; SIGTERM: leave in order")
     parser.add_argument("--apart", action="store_true", help="in a container, or on another machine")
     parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
+    parser.add_argument("--nice", type=int, default=0, help="how much to give way to others on these cores")
     parser.add_argument("--preload", default="", help="comma list of modules to import while the policy loads")
     arguments = parser.parse_args()
     if arguments.parent:
         live_with(arguments.parent)
+    if arguments.nice and hasattr(os, "nice"):
+        os.nice(arguments.nice)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
     log.setLevel(logging.INFO)  # this module's own lines, not those of every library

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from robotrials.running.launchers.base import Launcher, WorkerExit
@@ -17,9 +18,12 @@ class WorkerPool:
     leaves, or has been silent for too long.
     """
 
-    def __init__(self, launcher: Launcher, step_timeout: float, n_workers: int) -> None:
+    def __init__(self, launcher: Launcher, step_timeout: float, n_workers: int, at_once: int | None = None) -> None:
+        """At most ``at_once`` workers are starting at a time (None: all): importing a simulator takes seconds of a
+        core, and a policy server that loads needs one of them more."""
         self._launcher = launcher
-        self._n_workers = n_workers
+        self._to_start = deque(range(n_workers))
+        self._at_once = at_once or n_workers
         self._departed: list[WorkerExit] = []
         self.roster = Roster(step_timeout)
 
@@ -27,18 +31,20 @@ class WorkerPool:
         return iter(self.roster)
 
     def start(self) -> None:
-        """Start as many as the run has of its own.
+        """Start those of the run's own whose turn it is; to be called again and again.
 
         Raises:
             ConfigError: they cannot be started.
         """
-        for slot in range(self._n_workers):
-            self._launcher.start(self.roster.enlist(slot).name)
+        starting = sum(entry.state is WorkerState.STARTING for entry in self.roster) if self._to_start else 0
+        while self._to_start and starting < self._at_once:
+            self._launcher.start(self.roster.enlist(self._to_start.popleft()).name)
+            starting += 1
 
     def replace(self, gone: WorkerEntry) -> None:
-        """Start another in the place of one that has died; whoever joined is not replaced from here."""
+        """Another shall start in the place of one that has died; whoever joined is not replaced from here."""
         if not gone.joined:
-            self._launcher.start(self.roster.enlist(gone.slot).name)
+            self._to_start.append(gone.slot)
 
     def beat(self, beat: Beat) -> bool:
         """Take note of a sign of life; False from a worker that is none of this run, or not any more."""
