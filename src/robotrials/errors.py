@@ -31,7 +31,11 @@ class RunLockedError(RobotrialsError):
 
 
 class LedgerError(RobotrialsError):
-    """Raised when a ledger cannot be read: not SQLite, truncated, or of another version."""
+    """Raised when results cannot be written down or read: a full disk, a lock that stays, a file that is damaged."""
+
+
+class UnreadableLedgerError(LedgerError):
+    """Raised when a ledger is gone, truncated, damaged, no SQLite file or of another version; nothing has run."""
 
 
 class WireError(RobotrialsError):

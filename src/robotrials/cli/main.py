@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from robotrials import __version__
 from robotrials.cli import output
-from robotrials.errors import ConfigError, LedgerError, RobotrialsError
+from robotrials.errors import ConfigError, LedgerError, RobotrialsError, UnreadableLedgerError
 
 VERBS = (
     "eval",
@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         output.error(str(error))
         # A ledger that cannot be written ends a run in the middle: what it holds is part of a result.
-        return PARTIAL if isinstance(error, LedgerError) else MISCONFIGURED
+        began = isinstance(error, LedgerError) and not isinstance(error, UnreadableLedgerError)
+        return PARTIAL if began else MISCONFIGURED
     except KeyboardInterrupt:
         output.error("interrupted before any episode began")
         return PARTIAL

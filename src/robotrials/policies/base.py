@@ -82,6 +82,7 @@ class Policy(ABC):
     def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
         """Action chunks (B, T, A) float for B sessions, T >= 1; of each chunk the first ``n_action_steps`` are played.
 
+        A call that raises leaves the sessions as they were, their generators excepted: it may come again, row by row.
         ``observations[i]`` belongs to ``sessions[i]`` and holds the keys of ``spec().observations``; with
         ``n_obs_steps`` > 1 its arrays have a leading time axis.
         """

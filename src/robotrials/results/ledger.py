@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from robotrials.errors import LedgerError
+from robotrials.errors import LedgerError, UnreadableLedgerError
 from robotrials.results.filesystem import network_file_system, sync_folder
 from robotrials.results.record import EndReason, EpisodeRecord, Signals
 from robotrials.results.schema import (
@@ -103,11 +103,11 @@ class Ledger:
         archives that cannot be written.
 
         Raises:
-            LedgerError: the file is missing, truncated, damaged, no ledger, or of another schema version.
+            UnreadableLedgerError: the file is missing, truncated, damaged, no ledger, or of another schema version.
         """
         path = Path(path)
         if not path.is_file():
-            raise LedgerError(f"there is no ledger at {path}: is this the directory of a run?")
+            raise UnreadableLedgerError(f"there is no ledger at {path}: is this the directory of a run?")
         with _explained(path, "open"):
             connection = _connect_to_read(path) if read_only else _connect(path, "rw")
             try:
@@ -247,7 +247,15 @@ class Ledger:
     def _records(self, where: str, *parameters: int) -> Iterator[EpisodeRecord]:
         with _explained(self.path, "read"):
             for row in self._connection.execute(f"SELECT {COLUMNS} FROM attempts {where}", parameters):
-                yield record_of(row)
+                yield self._record_of(row)
+
+    def _record_of(self, row: Sequence[Any]) -> EpisodeRecord:
+        try:
+            return record_of(row)
+        except (ValueError, TypeError) as error:
+            raise UnreadableLedgerError(
+                f"{self.path}: a row of episode {row[0]!r} is damaged ({error}): {_SALVAGE}"
+            ) from None
 
     def _has_result(self, episode: int) -> bool:
         query = "SELECT 1 FROM attempts WHERE episode = ? AND accepted = 1"
@@ -298,12 +306,12 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise LedgerError(
+        raise UnreadableLedgerError(
             f"{path} is not a ledger of robotrials (an empty file, or a database of another program): "
             "move it away, or choose another run directory"
         )
     if version != SCHEMA_VERSION:
-        raise LedgerError(
+        raise UnreadableLedgerError(
             f"{path} is a ledger of version {version}, this robotrials reads version {SCHEMA_VERSION}: "
             f"use the {'newer' if version > SCHEMA_VERSION else 'older'} robotrials that wrote it (see run.json), "
             "or another run directory"
@@ -314,7 +322,7 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse to build on a damaged file: the harm would otherwise show at the end, or never."""
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise LedgerError(f"{path} is damaged ({' '.join(verdict.split())}): {_SALVAGE}")
+        raise UnreadableLedgerError(f"{path} is damaged ({' '.join(verdict.split())}): {_SALVAGE}")
 
 
 def _choose_journal(connection: sqlite3.Connection, path: Path) -> None:
@@ -345,7 +353,8 @@ def _explained(path: Path, doing: str) -> Iterator[None]:
     except sqlite3.ProgrammingError:
         raise  # A fault of the caller (closed, another thread), not of the file.
     except (sqlite3.Error, OSError) as error:
-        raise LedgerError(f"cannot {doing} the ledger {path}: {error}; {_advice(str(error))}") from error
+        kind = UnreadableLedgerError if doing in ("open", "read") else LedgerError
+        raise kind(f"cannot {doing} the ledger {path}: {error}; {_advice(str(error))}") from error
 
 
 def _advice(message: str) -> str:

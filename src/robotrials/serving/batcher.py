@@ -122,16 +122,20 @@ class Batcher:
     def run(self) -> list[Answer]:
         """One forward pass over the requests that wait now.
 
-        A batch that raises is run again row by row, so that one bad observation fails its own episode alone.
+        A batch that raises is run again row by row, so that one bad observation fails its own episode alone. What the
+        others had drawn from their generators when it raised is put back: their noise stays their own.
         """
         self._held_since = None
         size = min(len(self._waiting), self._max_batch or len(self._waiting))
         batch = [self._waiting.popleft() for _ in range(size)]
         if not batch:
             return []
+        drawn = [request.session.rng.bit_generator.state for request in batch] if len(batch) > 1 else []
         answers = self._pass(batch)
         self._pass_s = answers[0].infer_s
         if len(batch) > 1 and answers[0].error is not None:
+            for request, state in zip(batch, drawn, strict=True):
+                request.session.rng.bit_generator.state = state
             answers = [answer for request in batch for answer in self._pass([request])]
         now = time.perf_counter()
         for request in batch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class ServedPolicy(Policy):
         self._connect_s = connect_s
         self._stream: Stream | None = None
         self._spec: PolicySpec | None = None
-        self._numbers = itertools.count(1)
+        # Not from 1: a reply that strays to another client must not find a request of the same number there.
+        self._numbers = itertools.count(random.SystemRandom().randrange(1, 2**48))
         self._layout: Layout | None = None
         self._memory: SharedBytes | None = None
         self._open: int | None = None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import secrets
 import shutil
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from socket import gethostname
 
 import zmq
@@ -16,16 +19,19 @@ from robotrials.wire.envelope import MAX_MESSAGE_BYTES, Message, encode
 
 _LONGEST_PLACE = 70
 """Bytes of a folder's path that leave room for ours and the socket's name in it."""
+_LOCK = "lock"
 _HIGH_WATER = 100_000
 """Messages queued per peer before the sender blocks: far above one per worker in flight."""
 
 
 @dataclass(frozen=True)
 class PrivateEndpoint:
-    """A Unix socket in a directory that only this user can enter."""
+    """A Unix socket in a directory that only this user can enter, until ``remove``. What a process that was killed has
+    left of its own is removed by the next one: the kernel's lock on the file in it tells whether its owner lives."""
 
     directory: str
     address: str
+    lock: int = -1
 
     @classmethod
     def create(cls) -> PrivateEndpoint:
@@ -33,8 +39,13 @@ class PrivateEndpoint:
         place = tempfile.gettempdir()
         if len(os.fsencode(place)) > _LONGEST_PLACE:
             place = "/tmp"  # a job's own TMPDIR on a cluster
+        _clear_orphans(Path(place))
         directory = tempfile.mkdtemp(prefix="robotrials-", dir=place)
-        return cls(directory, f"ipc://{os.path.join(directory, 'coordinator')}")
+        lock = os.open(os.path.join(directory, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: then nothing is cleared
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(lock, b"held")
+        return cls(directory, f"ipc://{os.path.join(directory, 'coordinator')}", lock)
 
     def let_in(self, user: int, group: int) -> None:
         """Give the folder and the sockets that are in it to another user's processes, as only root can, for whom alone
@@ -45,6 +56,17 @@ class PrivateEndpoint:
 
     def remove(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
+        if self.lock >= 0:
+            os.close(self.lock)
+
+
+def _clear_orphans(place: Path) -> None:
+    """Remove the folders of endpoints whose process is gone. One that is just being made has no ``held`` in it yet."""
+    for lock in place.glob(f"robotrials-*/{_LOCK}"):
+        with contextlib.suppress(OSError), open(lock, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if file.read() == b"held":
+                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def new_token() -> str:
