@@ -20,9 +20,10 @@ help: ## this list
 
 setup: $(VENV)/$(STAMP) ## .venv with all that demo and tests need, the GL libraries, and Chromium for the tests of reports
 
-$(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/chromium.sh scripts/make_venv.sh
+$(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh scripts/chromium.sh scripts/services.sh scripts/make_venv.sh
 	scripts/gl_libraries.sh
 	scripts/chromium.sh
+	scripts/services.sh
 	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,gymnasium-robotics,onnx,dataset,remote,analysis,hub,dev' requirements/tested.txt
 	touch $@
 

@@ -121,7 +121,7 @@ class Container:
             return f"Is its service on, and may you use it? DOCKER_HOST says where {self.engine} looks for it"
         if "gpu" in said or "nvidia" in said.lower():
             return "--docker.gpus=none runs without a GPU"
-        if "executable file not found" in said:
+        if "executable file not found" in said or f"exec {self._settings.python} failed" in said:
             return "--docker.python=PATH names the interpreter in the image"
         return "--docker.image=NAME names another image; it must be on this machine or in a registry"
 

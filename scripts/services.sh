@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# What the tests of containers and of Slurm start for themselves: dockerd, and a cluster of one node.
+set -euo pipefail
+
+missing=()
+command -v dockerd >/dev/null || missing+=(docker.io)
+command -v iptables >/dev/null || missing+=(iptables)
+command -v debootstrap >/dev/null || missing+=(debootstrap)
+command -v slurmctld >/dev/null || missing+=(slurm-wlm)
+command -v munged >/dev/null || missing+=(munge)
+[ "${#missing[@]}" = 0 ] && exit 0
+
+if [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null && exit 0
+fi
+echo "robotrials: without ${missing[*]} the tests of --eval.runtime=docker and of examples/slurm are skipped" >&2
