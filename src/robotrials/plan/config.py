@@ -47,7 +47,7 @@ class EvalSettings:
 
     n_episodes: int = option(50, "episodes of every task")
     batch_size: int = option(0, "environments in flight, one process each; 0: as many as this process has cores")
-    policy_servers: int = option(0, "policy servers, one process each; 0: one if the policy wants it (LeRobot's do)")
+    policy_servers: int = option(0, "policy servers, one process each; 0: by cores if the policy wants any (LeRobot's do)")
     max_attempts: int = option(3, "how often an episode that errs is tried before it is recorded as an error")
     step_timeout: float = option(120.0, "seconds after which a step, reset or policy call counts as hung")
     record: str = option("first:10", "videos of each task: none, failures, first:N or all")

@@ -1,8 +1,11 @@
-"""How many workers a run gets when nobody says it."""
+"""How many workers and policy servers a run gets when nobody says it."""
 
 from __future__ import annotations
 
+import glob
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from robotrials.running.threads import available_cores
@@ -21,6 +24,30 @@ def auto_workers(served: bool) -> int:
     if not served:
         return cores
     return max(cores, min(cores + WAITING, int(available_memory() / BYTES_A_WORKER)))
+
+
+WORKERS_A_SERVER = 4
+"""Fewer workers do not keep a further server busy, and loading one costs seconds."""
+BYTES_A_SERVER = 2e9
+"""What a policy server may come to hold (LeRobot, torch, a small policy); half of the memory is theirs."""
+
+
+def auto_servers(options: Mapping[str, object], n_workers: int) -> int:
+    """For ``--eval.policy_servers=0``, of a policy with these options that wants one: one where it computes on a GPU.
+    On the processor, where a server has one thread, one for every second core, two on two cores."""
+    cores = available_cores()
+    if not _computes_on_processor(options) or cores == 1:
+        return 1
+    by_memory = int(available_memory() / 2 / BYTES_A_SERVER) if available_memory() < float("inf") else cores
+    return max(1, min(max(2, cores // 2), -(-n_workers // WORKERS_A_SERVER), by_memory))
+
+
+def _computes_on_processor(options: Mapping[str, object]) -> bool:
+    device = options.get("device")
+    if device is not None:
+        return str(device) == "cpu"
+    accelerators = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/dxg")
+    return sys.platform == "linux" and not any(glob.glob(pattern) for pattern in accelerators)
 
 
 def available_memory() -> float:

@@ -34,7 +34,7 @@ from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash
 from robotrials.results.summary import RunSummary, summarize
 from robotrials.running.assembly import Session, run_session
-from robotrials.running.crew import auto_workers
+from robotrials.running.crew import auto_servers, auto_workers
 from robotrials.running.dataset import DatasetMade, DatasetPlan, claim, make_dataset, plan_dataset
 from robotrials.running.description import config_from_json, describe_run, run_identity
 from robotrials.running.directory import (
@@ -137,6 +137,8 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     servers = _n_servers(config)
     crew = config.eval.batch_size or auto_workers(served=servers > 0 or policies.is_elsewhere(config.policy))
     n_workers = 0 if config.eval.runtime == "external" else max(1, min(crew, len(plan) - done + errors))
+    if servers and not config.eval.policy_servers:
+        servers = auto_servers(config.policy.options, n_workers)
     n_servers = min(servers, n_workers) if n_workers else servers
     counts = (n_workers, n_servers, done, errors)
     return PreparedRun(
