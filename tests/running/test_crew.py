@@ -46,20 +46,28 @@ def test_the_control_group_s_limit_counts_less_what_is_used(machine: dict[str, s
 
 
 def test_a_policy_on_a_gpu_gets_one_server(machine: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert crew.auto_servers({"device": "cuda"}, 12) == 1
+    assert crew.auto_servers({"device": "cuda"}, True, 12) == 1
     monkeypatch.setattr(crew.glob, "glob", lambda pattern: ["/dev/nvidia0"] if "nvidia" in pattern else [])
-    assert crew.auto_servers({}, 12) == 1
+    assert crew.auto_servers({}, True, 12) == 1
 
 
-@pytest.mark.parametrize(("cores", "workers", "servers"), [(1, 9, 1), (2, 10, 2), (4, 12, 2), (16, 24, 6), (16, 4, 1)])
+@pytest.mark.parametrize(
+    ("cores", "looks_every_step", "workers", "servers"),
+    [(1, True, 9, 1), (2, False, 10, 1), (2, True, 10, 2), (8, False, 16, 4), (16, False, 24, 6), (16, False, 4, 1)],
+)
 def test_on_the_processor_servers_grow_with_the_cores_as_far_as_workers_keep_them_busy(
-    machine: dict[str, str], monkeypatch: pytest.MonkeyPatch, cores: int, workers: int, servers: int
+    machine: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    cores: int,
+    looks_every_step: bool,
+    workers: int,
+    servers: int,
 ) -> None:
     monkeypatch.setattr(crew, "available_cores", lambda: cores)
-    assert crew.auto_servers({"device": "cpu"}, workers) == servers
+    assert crew.auto_servers({"device": "cpu"}, looks_every_step, workers) == servers
 
 
 def test_servers_share_half_of_the_memory(machine: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "available_cores", lambda: 16)
     machine["/proc/meminfo"] = "MemAvailable: 13000000 kB\n"
-    assert crew.auto_servers({"device": "cpu"}, 24) == 3
+    assert crew.auto_servers({"device": "cpu"}, True, 24) == 3

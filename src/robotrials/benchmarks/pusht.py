@@ -163,7 +163,8 @@ class PushTEnv(Env):
         """The drawn plane as (height, width, 3), the last action marked if asked for: what the simulator makes of it,
         pixel for pixel, at a third of the cost, most of which went into copying bytes one by one."""
         if screen.get_bitsize() != 32 or screen.get_masks()[:3] != _BGRX:
-            return self._drawn_slowly(screen, width, height, render_action)
+            slow: np.ndarray = self._drawn_slowly(screen, width, height, render_action)
+            return slow
         cv2 = self._cv2
         memory = np.asarray(screen.get_view("2")).T  # (H, W) uint32, the layout of the screen
         picture: np.ndarray = cv2.cvtColor(memory.view(np.uint8).reshape(*memory.shape, 4), cv2.COLOR_BGRA2RGB)

@@ -135,6 +135,14 @@ def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[
     return replace(choice, options={**derived, **choice.options})
 
 
+def looks_every_step(choice: PolicyChoice) -> bool:
+    """By ``--policy.n_action_steps``, else by a checkpoint that is here."""
+    steps: Any = choice.options.get("n_action_steps")
+    if steps is None and choice.path is not None and not checkpoint.is_hub_id(choice.path):
+        steps = checkpoint.inspect(choice.path).config.get("n_action_steps")
+    return str(steps) == "1"
+
+
 def _require_lerobot() -> None:
     version = ".".join(map(str, sys.version_info[:3]))
     if find_spec("lerobot") is not None and find_spec("torch") is not None:

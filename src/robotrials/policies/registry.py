@@ -179,6 +179,12 @@ def is_served(choice: PolicyChoice) -> bool:
     return module is not None and bool(module.POLICY.served)
 
 
+def looks_every_step(choice: PolicyChoice) -> bool:
+    """Whether the policy is known to act on every step, not on one of many: inference is then most of the work."""
+    module = _module_of(choice)
+    return bool(module.looks_every_step(choice)) if hasattr(module, "looks_every_step") else False  # type: ignore[union-attr]
+
+
 def _own_module(name: str) -> ModuleType | None:
     """This package's module for ``name``; None when a plugin has it.
 

@@ -32,14 +32,18 @@ BYTES_A_SERVER = 2e9
 """What a policy server may come to hold (LeRobot, torch, a small policy); half of the memory is theirs."""
 
 
-def auto_servers(options: Mapping[str, object], n_workers: int) -> int:
+def auto_servers(options: Mapping[str, object], looks_every_step: bool, n_workers: int) -> int:
     """For ``--eval.policy_servers=0``, of a policy with these options that wants one: one where it computes on a GPU.
-    On the processor, where a server has one thread, one for every second core, two on two cores."""
+
+    On the processor a server has one thread, so there is one for every second core, or one for every core where the
+    policy looks at every step and simulators wait for it most of the time.
+    """
     cores = available_cores()
-    if not _computes_on_processor(options) or cores == 1:
+    if not _computes_on_processor(options):
         return 1
-    by_memory = int(available_memory() / 2 / BYTES_A_SERVER) if available_memory() < float("inf") else cores
-    return max(1, min(max(2, cores // 2), -(-n_workers // WORKERS_A_SERVER), by_memory))
+    by_cores = cores if looks_every_step else cores // 2
+    by_memory = int(min(available_memory() / 2 / BYTES_A_SERVER, cores))
+    return max(1, min(by_cores, -(-n_workers // WORKERS_A_SERVER), by_memory))
 
 
 def _computes_on_processor(options: Mapping[str, object]) -> bool:

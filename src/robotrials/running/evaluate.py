@@ -138,7 +138,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     crew = config.eval.batch_size or auto_workers(served=servers > 0 or policies.is_elsewhere(config.policy))
     n_workers = 0 if config.eval.runtime == "external" else max(1, min(crew, len(plan) - done + errors))
     if servers and not config.eval.policy_servers:
-        servers = auto_servers(config.policy.options, n_workers)
+        servers = auto_servers(config.policy.options, policies.looks_every_step(config.policy), n_workers)
     n_servers = min(servers, n_workers) if n_workers else servers
     counts = (n_workers, n_servers, done, errors)
     return PreparedRun(
