@@ -1,0 +1,19 @@
+# robotrials-aloha: ALOHA, both tasks.
+ARG BASE=robotrials-base
+FROM ${BASE}
+ARG PIP_INDEX_URL
+ARG UV_INDEX_URL
+USER root
+
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6 \
+    && rm -rf /var/lib/apt/lists/*
+RUN robotrials bench install aloha && rm -rf "${ROBOTRIALS_HOME}/cache"
+
+ENV PATH=/opt/robotrials/home/environments/aloha/current/bin:${PATH} \
+    ROBOTRIALS_BENCHMARK=aloha \
+    MUJOCO_GL=egl \
+    ROBOTRIALS_SMOKE="--env.episode_length=10"
+USER robotrials
+CMD ["smoke"]
