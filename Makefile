@@ -8,12 +8,14 @@ VENV := .venv
 LEROBOT := .venvs/lerobot
 PROTOCOLS := .venvs/protocols
 FORMATS := .venvs/formats
+DOCS := .venvs/docs
+CI_TOOLS := .venvs/ci
 STAMP := .installed
 # Which tests run, and of which simulators (empty: all that are not in .venv).
 MARKED := not slow
 SIMULATORS :=
 
-.PHONY: help setup setup-lerobot setup-protocols setup-formats demo lint test test-core test-lerobot test-protocols test-formats test-simulators test-all fuzz bench clean
+.PHONY: help setup setup-lerobot setup-protocols setup-formats demo lint test test-core test-lerobot test-protocols test-formats test-simulators test-all fuzz chaos bench docs lint-ci build-eval-images clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,6 +74,9 @@ test-protocols: setup-protocols
 fuzz: setup ## a million inputs for every decoder
 	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q tests/wire/test_fuzz.py
 
+chaos: setup ## kills, stops, hangs, a full disk, a cut network, in full; ROBOTRIALS_CHAOS_SEED=N repeats a run
+	ROBOTRIALS_CHAOS=full $(VENV)/bin/python -m pytest -s -q tests/chaos
+
 test: lint test-core test-lerobot test-protocols test-formats test-simulators ## everything CI runs: ruff, mypy, all tests but those marked slow
 
 test-all: ## the slow ones, too
@@ -87,6 +92,25 @@ bench: setup ## the figures of docs/benchmarks.md
 	$(VENV)/bin/python bench/report.py
 	$(VENV)/bin/python bench/leaderboard.py
 	$(VENV)/bin/python bench/remote.py
+	$(VENV)/bin/python bench/tune.py
+
+$(DOCS)/$(STAMP): pyproject.toml requirements/docs.txt scripts/make_venv.sh
+	scripts/make_venv.sh $(DOCS) "$$(scripts/find_python.sh $(PYTHON))" 'docs' requirements/docs.txt
+	touch $@
+
+docs: $(DOCS)/$(STAMP) ## the site, into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --clean
+
+$(CI_TOOLS)/$(STAMP): requirements/ci.txt
+	$$(scripts/find_python.sh $(PYTHON)) -m venv $(CI_TOOLS)
+	$(CI_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/ci.txt
+	touch $@
+
+lint-ci: $(CI_TOOLS)/$(STAMP) ## workflows with actionlint and zizmor, Dockerfiles with hadolint, scripts with shellcheck
+	PATH="$(CURDIR)/$(CI_TOOLS)/bin:$$PATH" scripts/lint_ci.sh
+
+build-eval-images: ## images of benchmarks, each tried: docker/README.md
+	scripts/build_eval_images.sh
 
 clean: ## remove what make has made
-	rm -rf $(VENV) .venvs outputs build dist
+	rm -rf $(VENV) .venvs outputs build dist site

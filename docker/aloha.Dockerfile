@@ -3,7 +3,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -15,5 +15,5 @@ ENV PATH=/opt/robotrials/home/environments/aloha/current/bin:${PATH} \
     ROBOTRIALS_BENCHMARK=aloha \
     MUJOCO_GL=egl \
     ROBOTRIALS_SMOKE="--env.episode_length=10"
-USER robotrials
+USER 1000
 CMD ["smoke"]

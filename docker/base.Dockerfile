@@ -31,6 +31,6 @@ ENV PATH=/opt/robotrials/venv/bin:${PATH}
 
 COPY docker/smoke.sh /usr/local/bin/smoke
 
-USER robotrials
+USER 1000
 WORKDIR /tmp
 CMD ["robotrials", "--help"]

@@ -3,7 +3,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -21,5 +21,5 @@ ENV PATH=/opt/robotrials/home/environments/libero/current/bin:${PATH} \
     NUMBA_CACHE_DIR=/tmp/numba \
     LIBERO_CONFIG_PATH=/opt/robotrials/libero \
     ROBOTRIALS_SMOKE="--env.task=libero_spatial --env.task_ids=0 --env.episode_length=5 --env.observation_height=64 --env.observation_width=64"
-USER robotrials
+USER 1000
 CMD ["smoke"]

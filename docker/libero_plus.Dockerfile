@@ -5,7 +5,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # libmagickwand: its noise is drawn by ImageMagick.
 # hadolint ignore=DL3008
@@ -35,5 +35,5 @@ ENV PATH=/opt/robotrials/home/environments/libero_plus/current/bin:${PATH} \
     MUJOCO_GL=egl \
     NUMBA_CACHE_DIR=/tmp/numba \
     ROBOTRIALS_SMOKE="--env.root=/opt/LIBERO-plus --env.task=libero_spatial --env.task_ids=0 --env.episode_length=5"
-USER robotrials
+USER 1000
 CMD ["smoke"]

@@ -3,7 +3,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -15,5 +15,5 @@ ENV PATH=/opt/robotrials/home/environments/metaworld/current/bin:${PATH} \
     ROBOTRIALS_BENCHMARK=metaworld \
     MUJOCO_GL=egl \
     ROBOTRIALS_SMOKE="--env.task=reach-v3 --env.episode_length=20"
-USER robotrials
+USER 1000
 CMD ["smoke"]

@@ -3,7 +3,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -14,5 +14,5 @@ RUN robotrials bench install pusht && rm -rf "${ROBOTRIALS_HOME}/cache"
 ENV PATH=/opt/robotrials/home/environments/pusht/current/bin:${PATH} \
     ROBOTRIALS_BENCHMARK=pusht \
     ROBOTRIALS_SMOKE="--env.episode_length=20"
-USER robotrials
+USER 1000
 CMD ["smoke"]

@@ -5,7 +5,8 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -40,5 +41,5 @@ RUN python -m robocasa.scripts.setup_macros \
 
 ENV ROBOTRIALS_BENCHMARK=robocasa \
     ROBOTRIALS_SMOKE="--env.task=CloseFridge --env.episode_length=5"
-USER robotrials
+USER 1000
 CMD ["smoke"]

@@ -4,7 +4,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -27,5 +27,5 @@ ENV PATH=/opt/robotrials/sim/bin:${PATH} \
     VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/nvidia_icd.json \
     ROBOTRIALS_BENCHMARK=robomme \
     ROBOTRIALS_SMOKE="--env.task=PickXtimes --env.episode_length=5"
-USER robotrials
+USER 1000
 CMD ["smoke"]

@@ -3,7 +3,7 @@ ARG BASE=robotrials-base
 FROM ${BASE}
 ARG PIP_INDEX_URL
 ARG UV_INDEX_URL
-USER root
+USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -16,5 +16,5 @@ ENV PATH=/opt/robotrials/home/environments/robosuite/current/bin:${PATH} \
     MUJOCO_GL=egl \
     NUMBA_CACHE_DIR=/tmp/numba \
     ROBOTRIALS_SMOKE="--env.task=Lift --env.episode_length=5"
-USER robotrials
+USER 1000
 CMD ["smoke"]

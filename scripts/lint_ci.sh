@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 actionlint .github/workflows/*.yml examples/ci/*.yml
-zizmor --offline --quiet --persona=regular .github examples/ci
+zizmor --offline --quiet --config .github/zizmor.yml .github examples/ci
 hadolint --failure-threshold=info docker/*.Dockerfile
-shellcheck scripts/*.sh docker/*.sh examples/*/*.sh .ci/run
+shellcheck --severity=warning scripts/*.sh docker/*.sh examples/*/*.sh .ci/run

@@ -44,7 +44,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Lead links to where their files are on the site, and put in what the code says."""
     uri = page.file.src_uri
     source = uri.removeprefix("source/").removesuffix(".md") if uri.startswith("source/") else f"docs/{uri}"
-    if uri.startswith("source/") and not (ROOT / source).is_file():
+    if uri.startswith("source/") and not (ROOT / source).exists():
         source += ".md"
     here = posixpath.dirname(uri)
 
@@ -66,10 +66,10 @@ def _resolve(source: str, link: str) -> str:
 
 
 def _shown(path: str) -> str | None:
-    """The file that stands for ``path``: itself, or the README of a folder; None for what is not there."""
-    if (ROOT / path).is_dir():
+    """What stands for ``path``: itself, or the README of a folder that has one; None for what is not there."""
+    if (ROOT / path / "README.md").is_file():
         path = posixpath.join(path, "README.md")
-    return path if (ROOT / path).is_file() and not path.startswith("..") else None
+    return path if (ROOT / path).exists() and not path.startswith("..") else None
 
 
 def _place(target: str) -> str:
@@ -78,6 +78,9 @@ def _place(target: str) -> str:
 
 def _page_of(target: str) -> str:
     path = ROOT / target
+    if path.is_dir():
+        rows = [f"| `{file.name}` | {file.stat().st_size:,} |" for file in sorted(path.iterdir())]
+        return "\n".join([f"# {path.name}", "", f"`{target}`", "", "| file | bytes |", "|---|---|", *rows])
     if path.suffix == ".md":
         return path.read_text(encoding="utf-8")
     if path.suffix not in _LANGUAGES and path.name not in _TEXT:

@@ -34,7 +34,7 @@ def variable(recipe: Path, name: str) -> str:
 @pytest.mark.parametrize("recipe", RECIPES, ids=name_of)
 def test_an_image_ends_as_a_user_who_is_not_root(recipe: Path) -> None:
     users = re.findall(r"^USER (\S+)$", recipe.read_text(encoding="utf-8"), re.MULTILINE)
-    assert users[-1] == "robotrials"
+    assert users[-1] == "1000"
 
 
 @pytest.mark.parametrize("recipe", BENCHMARKS, ids=name_of)
