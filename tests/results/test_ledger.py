@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robotrials.errors import LedgerError
+from robotrials.errors import LedgerError, UnreadableLedgerError
 from robotrials.results import ledger as ledger_module
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
@@ -286,6 +286,20 @@ def test_a_ledger_with_a_scrambled_page_is_refused(tmp_path: Path) -> None:
         file.write(b"\xff" * 4096)
     with pytest.raises(LedgerError, match=r"damaged.*\.recover"):
         Ledger.open(path)
+
+
+def test_a_row_that_cannot_be_read_is_named_and_refused(tmp_path: Path) -> None:
+    """Garbage that happens to leave the file's structure whole."""
+    path = filled(tmp_path / "l.sqlite", 3)
+    direct = sqlite3.connect(path)
+    direct.execute("UPDATE attempts SET ended = 'sucksess' WHERE episode = 1")
+    direct.commit()
+    direct.close()
+    with (
+        Ledger.open(path) as ledger,
+        pytest.raises(UnreadableLedgerError, match=r"row of episode 1 is damaged.*another"),
+    ):
+        list(ledger.accepted())
 
 
 def test_a_full_disk_is_said_and_costs_nothing_that_was_recorded(ledger: Ledger) -> None:

@@ -91,6 +91,27 @@ def test_one_bad_observation_fails_its_own_episode_alone(clock: Clock) -> None:
     assert isinstance(answers[1].error, ValueError)
 
 
+class Noisy(Echo):
+    """Answers with noise of each session; finds out only then that it cannot."""
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        noise = np.array([session.rng.normal() for session in sessions])
+        super().act(sessions, observations)
+        return noise.reshape(-1, 1, 1)
+
+
+def test_a_row_that_shared_a_batch_with_a_bad_one_has_the_noise_it_has_alone(clock: Clock) -> None:
+    batcher = Batcher(Noisy(clock), None)
+    for client, n in enumerate([1.0, 13.0, 2.0]):
+        batcher.add(request(client, n))
+    first, bad, last = batcher.run()
+    alone = EPISODE.rng("policy").normal()
+    assert bad.error is not None
+    for answer in (first, last):
+        assert answer.actions is not None
+        assert answer.actions.item() == alone
+
+
 def test_nothing_is_waited_for_at_first(clock: Clock) -> None:
     batcher = Batcher(Echo(clock), None)
     batcher.add(request(0, 1.0))

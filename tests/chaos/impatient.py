@@ -1,0 +1,12 @@
+"""``robotrials`` with a worker that joined given up after two seconds of silence instead of a minute."""
+
+from __future__ import annotations
+
+import sys
+
+from robotrials.cli.main import main
+from robotrials.running.roster import Roster
+
+if __name__ == "__main__":
+    Roster.LOST_AFTER_S = 2.0
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The watchdog: who is found to hang, by heartbeats on a clock that the test moves."""
+
+from __future__ import annotations
+
+from robotrials.running.messages import Beat
+from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def beat(entry: WorkerEntry, count: int, phase: str = "idle") -> Beat:
+    return Beat(entry.name, "token", 0, count, phase, 0)
+
+
+def test_a_policy_server_that_is_idle_and_beats_does_not_hang() -> None:
+    clock = Clock()
+    roster = Roster(10.0, "s", clock)
+    server = roster.enlist(0)
+    roster.enter(server, WorkerState.SERVING)
+    for _ in range(100):
+        clock.now += 1.0
+        roster.beat(beat(server, 5))
+        assert roster.hung() == []
+
+
+def test_a_policy_server_that_was_stopped_while_idle_is_found_by_its_silence() -> None:
+    """Its phase says idle; workers would wait for it, and each be taken for the one that hangs."""
+    clock = Clock()
+    roster = Roster(10.0, "s", clock)
+    server = roster.enlist(0)
+    roster.enter(server, WorkerState.SERVING)
+    roster.beat(beat(server, 5))
+    clock.now += 9.0
+    assert roster.hung() == []
+    clock.now += 2.0
+    assert roster.hung() == [(server, "no sign of life for 11 s (--eval.step_timeout=10)")]
+
+
+def test_a_policy_server_whose_heart_stood_still_while_it_loaded_is_not_blamed() -> None:
+    clock = Clock()
+    roster = Roster(10.0, "s", clock)
+    server = roster.enlist(0)
+    roster.enter(server, WorkerState.LOADING)
+    clock.now += 60.0
+    roster.enter(server, WorkerState.SERVING)
+    assert roster.hung() == []
+
+
+def test_a_worker_is_found_by_its_count_even_if_it_beats() -> None:
+    clock = Clock()
+    roster = Roster(10.0, clock=clock)
+    worker = roster.enlist(0)
+    roster.enter(worker, WorkerState.BUSY)
+    for _ in range(11):
+        clock.now += 1.0
+        roster.beat(beat(worker, 7, "simulate"))
+    assert roster.hung() == [], "its first beat counted"
+    clock.now += 1.0
+    ((found, reason),) = roster.hung()
+    assert found is worker
+    assert reason.startswith("hung: no progress for 11 s in phase simulate at step 0")
