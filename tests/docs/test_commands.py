@@ -44,10 +44,12 @@ def test_the_commands_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -
 
 
 def _small(words: tuple[str, ...]) -> list[str]:
-    """The command with this interpreter, and two episodes instead of many on two workers."""
+    """The command with this interpreter, and two episodes instead of many on two workers, filmed where it says so."""
     assert words[0] == "robotrials", f"only robotrials is run: {words}"
     rest = [word for word in words[1:] if not word.startswith("--eval.n_episodes")]
     small = ["--eval.n_episodes=2", "--eval.batch_size=2"] if rest[0] == "eval" else []
+    if small and not any(word.startswith("--eval.record") for word in rest):
+        small.append("--eval.record=none")
     return [sys.executable, "-m", "robotrials", *rest, *small]
 
 
