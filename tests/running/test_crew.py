@@ -21,7 +21,7 @@ def test_a_policy_in_the_worker_gets_one_worker_a_core(machine: dict[str, str]) 
 
 
 def test_a_served_policy_gets_workers_that_wait_while_every_core_simulates(machine: dict[str, str]) -> None:
-    assert crew.auto_workers(served=True) == 12
+    assert crew.auto_workers(served=True) == 10
 
 
 def test_little_memory_means_fewer_workers_but_one_a_core(machine: dict[str, str]) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from robotrials.running.threads import available_cores
 
-WAITING = 8
+WAITING = 6
 """Workers beyond one a core when a policy server acts for them: so many may wait for its next batch while every core
-simulates. Two batches of the padded size on a CPU, one on a GPU."""
+simulates. One batch of the padded size in the pass, half of one gathering (measured: two more change nothing)."""
 
 BYTES_A_WORKER = 1.5e9
 """What a worker may come to hold (LIBERO with two cameras), for how many there is memory besides one a core."""
