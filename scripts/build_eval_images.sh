@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# build_eval_images.sh [--benchmarks=NAME,...] [--registry=HOST/PATH] [--push] [--no-smoke] [-- ARGUMENTS OF docker build]
+# build_eval_images.sh [--benchmarks=NAME,...] [--registry=HOST/PATH] [--push] [--no-smoke] [--debian=IMAGE] [-- ARGUMENTS OF docker build]
 #
 # Builds robotrials-base and the image of each benchmark, and lets each play one episode with a random policy. Without names: those that
 # need no download by hand and no GPU. With --registry images are called REGISTRY/robotrials-NAME:VERSION; --push pushes those that passed.
+# --debian: what robotrials-base begins with, in the place of debian:12-slim.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 default=pusht,metaworld,aloha,gymnasium_robotics,robosuite,maniskill,libero
 
-benchmarks=$default registry='' push=false smoke=true
+benchmarks=$default registry='' debian='' push=false smoke=true
 while [ $# -gt 0 ]; do
   case $1 in
     --benchmarks=*) benchmarks=${1#*=} ;;
     --registry=*) registry=${1#*=} ;;
+    --debian=*) debian=${1#*=} ;;
     --push) push=true ;;
     --no-smoke) smoke=false ;;
-    --help | -h) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit ;;
+    --help | -h) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit ;;
     --) shift; break ;;
     *) echo "build_eval_images.sh: no $1; see --help" >&2; exit 1 ;;
   esac
@@ -31,7 +33,7 @@ version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/robotrials/__init__.py)
 arguments=(--build-arg PIP_INDEX_URL --build-arg UV_INDEX_URL "$@")
 
 echo "== robotrials-base" >&2
-docker build --file docker/base.Dockerfile --tag robotrials-base "${arguments[@]}" .
+docker build --file docker/base.Dockerfile --tag robotrials-base ${debian:+--build-arg "BASE=$debian"} "${arguments[@]}" .
 
 failed=()
 for name in "${names[@]}"; do
