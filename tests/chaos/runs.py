@@ -122,6 +122,8 @@ class ChaosRun:
 
     def until_nobody_is_left(self) -> None:
         until(lambda: not self.processes(), lambda: f"still there: {[p.cmdline() for p in self.processes()]}")
+        for started in self._started:
+            started.wait()
 
     def end(self) -> None:
         """Whatever a failed test has left."""

@@ -39,8 +39,9 @@ class Garblings:
 
     def __call__(self, line: Line, frame: Frame) -> None:
         with self._lock:
-            self._seen += isinstance(SERVER_TALK.decode(frame.header), Chunk)
-            if self._seen % _EVERY or self.done >= 3 or self._seen == 0:
+            is_chunk = isinstance(SERVER_TALK.decode(frame.header), Chunk)
+            self._seen += is_chunk
+            if not is_chunk or self._seen % _EVERY or self.done >= 3:
                 line.send(frame)
                 return
             getattr(self, self._kind)(line, frame)

@@ -279,6 +279,14 @@ def test_a_truncated_ledger_is_refused_with_what_to_do(tmp_path: Path, share: fl
         Ledger.open(path)
 
 
+def test_a_ledger_that_lacks_a_byte_is_refused(tmp_path: Path) -> None:
+    """SQLite itself reads a zero there, which is the end of some number."""
+    path = filled(tmp_path / "l.sqlite", 500)
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(UnreadableLedgerError, match="cut off within its last page"):
+        Ledger.open(path)
+
+
 def test_a_ledger_with_a_scrambled_page_is_refused(tmp_path: Path) -> None:
     path = filled(tmp_path / "l.sqlite", 500)
     with open(path, "r+b") as file:

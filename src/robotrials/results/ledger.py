@@ -320,6 +320,11 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
 
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse to build on a damaged file: the harm would otherwise show at the end, or never."""
+    log_file = Path(f"{path}-wal")
+    if not log_file.exists() or log_file.stat().st_size == 0:  # else what the file lacks may still be in there
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        if path.stat().st_size % page_size:  # SQLite would read zeros in the place of what was cut off
+            raise UnreadableLedgerError(f"{path} is damaged (cut off within its last page): {_SALVAGE}")
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise UnreadableLedgerError(f"{path} is damaged ({' '.join(verdict.split())}): {_SALVAGE}")
