@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from tests.docs.pages import ROOT
 
 _OTHERS = (
     "uv git hf ssh curl cd export source sbatch squeue scancel lerobot-eval lerobot-train vla-eval ray docker podman "
-    "apptainer apt-get sudo"
+    "apptainer apt-get sudo mkdir"
 )
 FOREIGN = frozenset(_OTHERS.split())
 """Programs of others that pages may name; any other first word must be one of ours, and is checked."""
@@ -223,13 +224,11 @@ def _watch(words: list[str]) -> None:
 
 
 def _worker(words: list[str]) -> None:
-    from robotrials.cli.pairs import read_pairs
+    from robotrials.cli.words import split_words
     from robotrials.cli.worker import WorkerFlags
 
-    plain, values = read_pairs(words)
-    if plain:
-        raise ConfigError(f"worker takes no {plain[0]}")
-    build(WorkerFlags, values, "--")
+    known = [field.name for field in dataclasses.fields(WorkerFlags)]
+    build(WorkerFlags, split_words(words, "worker", known).flags, "--")
 
 
 def _dataset(words: list[str]) -> None:
