@@ -50,7 +50,7 @@ def test_partial_merge_has_the_status_of_a_partial_run_and_says_how_to_go_on(
         (["a", "b"], "needs --output_dir"),
         (["a", "--output_dir"], "--output_dir needs a value"),
         (["a", "--output_dir=x", "--output-dir=y"], "given twice"),
-        (["a", "--output_dir=x", "--partail"], "--partail needs a value"),
+        (["a", "--output_dir=x", "--partail"], "did you mean --partial"),
         (["a", "--output_dir=x", "--partail=true"], "did you mean --partial"),
     ],
 )

@@ -68,11 +68,8 @@ class Aloha(Benchmark):
 
     def __init__(self, config: AlohaConfig) -> None:
         super().__init__(config)
-        for field in ("episode_length", "observation_width", "observation_height"):
-            if getattr(config, field) < 1:
-                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
-        if config.fps != CONTROL_HZ:
-            raise ConfigError(f"--env.fps={config.fps}: aloha is controlled at {CONTROL_HZ:.0f} Hz; leave it out")
+        config.require_at_least_one("episode_length", "observation_width", "observation_height")
+        config.require_fps(CONTROL_HZ, "aloha")
         for camera in config.camera_names:
             if camera not in CAMERAS:
                 raise ConfigError(

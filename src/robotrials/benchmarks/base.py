@@ -80,6 +80,25 @@ class BenchmarkConfig:
 
     task: str = ""
 
+    def require_at_least_one(self, *fields: str) -> None:
+        """
+        Raises:
+            ConfigError: one of these fields, a count or a size, is 0 or less.
+        """
+        for field in fields:
+            if getattr(self, field) < 1:
+                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(self, field)}")
+
+    def require_fps(self, control_hz: float, simulator: str) -> None:
+        """For the ``fps`` that lerobot-eval lets one name, of a simulator that has one rate only.
+
+        Raises:
+            ConfigError: it is another.
+        """
+        fps = getattr(self, "fps")  # noqa: B009  a field of those configurations that have one
+        if fps != control_hz:
+            raise ConfigError(f"--env.fps={fps}: {simulator} is controlled at {control_hz:.0f} Hz; leave it out")
+
 
 class Benchmark(ABC):
     """A family of tasks in one simulator.

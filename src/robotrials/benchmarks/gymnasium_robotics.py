@@ -67,11 +67,8 @@ class GymnasiumRobotics(Benchmark):
 
     def __init__(self, config: GymnasiumRoboticsConfig) -> None:
         super().__init__(config)
-        for field in ("episode_length", "observation_width", "observation_height"):
-            if getattr(config, field) < 1:
-                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
-        if config.fps != CONTROL_HZ:
-            raise ConfigError(f"--env.fps={config.fps}: Fetch is controlled at {CONTROL_HZ:.0f} Hz; leave it out")
+        config.require_at_least_one("episode_length", "observation_width", "observation_height")
+        config.require_fps(CONTROL_HZ, "Fetch")
 
     @classmethod
     def conflict(cls, versions: Mapping[str, str]) -> str | None:

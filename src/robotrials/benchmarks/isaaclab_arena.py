@@ -67,8 +67,7 @@ class IsaacLabArena(ManyScenes):
 
     def __init__(self, config: IsaacLabArenaConfig) -> None:
         super().__init__(config)
-        if config.num_envs < 1:
-            raise ConfigError(f"--env.num_envs must be at least 1, got {config.num_envs}")
+        config.require_at_least_one("num_envs")
         if not config.state_keys and not config.camera_keys:
             raise ConfigError("nothing would be observed: give --env.state_keys or --env.camera_keys")
         self._repo = parse_repo(config.repo)

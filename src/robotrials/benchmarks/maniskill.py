@@ -85,9 +85,9 @@ class ManiSkill(Benchmark):
         super().__init__(config)
         if config.episode_length < 0:
             raise ConfigError(f"--env.episode_length must not be negative, got {config.episode_length}")
-        for field in ("observation_width", "observation_height", "visualization_width", "visualization_height"):
-            if getattr(config, field) < 1:
-                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
+        config.require_at_least_one(
+            "observation_width", "observation_height", "visualization_width", "visualization_height"
+        )
 
     @classmethod
     def conflict(cls, versions: Mapping[str, str]) -> str | None:

@@ -72,8 +72,7 @@ class MetaWorld(Benchmark):
             raise ConfigError(
                 f"--env.episode_length must be 1 to {MAX_STEPS} for metaworld, got {config.episode_length}"
             )
-        if config.fps != CONTROL_HZ:
-            raise ConfigError(f"--env.fps={config.fps}: metaworld is controlled at {CONTROL_HZ:.0f} Hz; leave it out")
+        config.require_fps(CONTROL_HZ, "metaworld")
         if min(config.observation_width, config.observation_height) < 1:
             raise ConfigError("--env.observation_width and --env.observation_height must be at least 1")
 

@@ -72,13 +72,11 @@ class PushT(Benchmark):
 
     def __init__(self, config: PushTConfig) -> None:
         super().__init__(config)
-        if config.episode_length < 1:
-            raise ConfigError(f"--env.episode_length must be at least 1, got {config.episode_length}")
-        if config.fps != CONTROL_HZ:
-            raise ConfigError(f"--env.fps={config.fps}: pusht is controlled at {CONTROL_HZ:.0f} Hz; leave it out")
-        for field in ("observation_width", "observation_height", "visualization_width", "visualization_height"):
-            if getattr(config, field) < 1:
-                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
+        config.require_at_least_one("episode_length")
+        config.require_fps(CONTROL_HZ, "pusht")
+        config.require_at_least_one(
+            "observation_width", "observation_height", "visualization_width", "visualization_height"
+        )
 
     def tasks(self) -> list[TaskSpec]:
         config = self.config

@@ -68,9 +68,7 @@ class RoboMME(Benchmark):
 
     def __init__(self, config: RoboMMEConfig) -> None:
         super().__init__(config)
-        for field in ("n_stored", "episode_length"):
-            if getattr(config, field) < 1:
-                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
+        config.require_at_least_one("n_stored", "episode_length")
 
     def tasks(self) -> list[TaskSpec]:
         asked = [name for part in self.config.task.split(",") if (name := part.strip())]

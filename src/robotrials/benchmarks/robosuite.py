@@ -69,11 +69,8 @@ class Robosuite(Benchmark):
 
     def __init__(self, config: RobosuiteConfig) -> None:
         super().__init__(config)
-        for field in ("episode_length", "observation_width", "observation_height"):
-            if getattr(config, field) < 1:
-                raise ConfigError(f"--env.{field} must be at least 1, got {getattr(config, field)}")
-        if config.fps != CONTROL_HZ:
-            raise ConfigError(f"--env.fps={config.fps}: robosuite is controlled at {CONTROL_HZ:.0f} Hz; leave it out")
+        config.require_at_least_one("episode_length", "observation_width", "observation_height")
+        config.require_fps(CONTROL_HZ, "robosuite")
         if not config.camera_names:
             raise ConfigError("--env.camera_names needs a camera, such as agentview: videos are made of the first")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rich.text import Text
@@ -82,10 +82,11 @@ def parse_merge(argv: Sequence[str]) -> tuple[list[Path], MergeFlags]:
     Raises:
         ConfigError: an unknown, repeated or ill-typed flag, no directory, or no ``--output_dir``.
     """
-    from robotrials.cli.pairs import read_pairs
+    from robotrials.cli.words import split_words
 
-    directories, values = read_pairs(argv, bare=("partial", "allow_mixed"))
-    flags = build(MergeFlags, values, "--")
+    known = [field.name for field in fields(MergeFlags)]
+    words = split_words(argv, "merge", known, {"partial": "true", "allow_mixed": "true"})
+    directories, flags = words.plain, build(MergeFlags, words.flags, "--")
     if not directories:
         raise ConfigError(
             "merge takes the run directories of the shards: robotrials merge DIR DIR ... --output_dir=DIR"

@@ -84,11 +84,11 @@ def parse_serve(argv: Sequence[str]) -> tuple[PolicyChoice, ServeFlags]:
     Raises:
         ConfigError: an unknown, repeated or ill-typed flag, or no policy.
     """
-    from robotrials.cli.pairs import read_pairs
+    from robotrials.cli.words import split_words
 
-    words, values = read_pairs(argv, bare=("exact",))
-    if words:
-        raise ConfigError(f"unexpected {words[0]!r}: flags are written --name=value")
+    words = split_words(argv, "serve", None, {"exact": "true"})
+    words.refuse_plain()
+    values = dict(words.flags)
     policy = {name[len("policy.") :]: values.pop(name) for name in list(values) if name.startswith("policy.")}
     flags = build(ServeFlags, values, "--")
     kind, path = policy.pop("type", None), policy.pop("path", None)

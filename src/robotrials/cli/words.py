@@ -21,6 +21,14 @@ class Words:
     plain: tuple[str, ...]
     flags: Mapping[str, str] = field(default_factory=dict)
 
+    def refuse_plain(self) -> None:
+        """
+        Raises:
+            ConfigError: there is a word that is no flag.
+        """
+        if self.plain:
+            raise ConfigError(f"unexpected {self.plain[0]!r}: flags are written --name=value")
+
     def number(self, name: str, default: float) -> float:
         """The flag as a finite number that is not negative.
 
@@ -42,9 +50,11 @@ class Words:
         return value
 
 
-def split_words(argv: Sequence[str], verb: str, known: Collection[str], bare: Mapping[str, str] | None = None) -> Words:
+def split_words(
+    argv: Sequence[str], verb: str, known: Collection[str] | None, bare: Mapping[str, str] | None = None
+) -> Words:
     """Read ``argv``: ``--name=value``, ``--name value``, or bare where ``bare`` says what it means (a value then needs
-    the equals sign). Dashes in a name are underscores.
+    the equals sign). Dashes in a name are underscores. ``known`` None: any name, which the caller checks.
 
     Raises:
         ConfigError: an unknown flag, one given twice, or one without its value.
@@ -60,10 +70,9 @@ def split_words(argv: Sequence[str], verb: str, known: Collection[str], bare: Ma
             continue
         written, equals, value = word[2:].partition("=")
         name = written.replace("-", "_")
-        if name not in known:
-            raise ConfigError(
-                f"robotrials {verb} knows no --{written}{nearest(name, known)}; see robotrials {verb} --help"
-            )
+        if known is not None and name not in known:
+            hint = nearest(f"--{name}", [f"--{flag}" for flag in known])
+            raise ConfigError(f"robotrials {verb} knows no --{written}{hint}; see robotrials {verb} --help")
         if name in flags:
             raise ConfigError(f"--{name} is given twice")
         if not equals and name in bare:

@@ -6,11 +6,11 @@ import os
 import signal
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from robotrials.cli import draw, output
-from robotrials.cli.pairs import read_pairs
+from robotrials.cli.words import split_words
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
 from robotrials.plan.options import build
@@ -55,10 +55,9 @@ def run(argv: Sequence[str]) -> int:
     if any(word in ("--help", "-h") for word in argv):
         output.text(HELP)
         return 0
-    words, values = read_pairs(argv)
-    if words:
-        raise ConfigError(f"unexpected {words[0]!r}: flags are written --name=value")
-    flags: WorkerFlags = build(WorkerFlags, values, "--")
+    words = split_words(argv, "worker", [field.name for field in fields(WorkerFlags)])
+    words.refuse_plain()
+    flags: WorkerFlags = build(WorkerFlags, words.flags, "--")
     if flags.n < 1:
         raise ConfigError(f"--n must be at least 1, got {flags.n}")
     address, token = _door(flags)

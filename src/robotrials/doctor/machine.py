@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from robotrials.doctor.finding import OK, PROBLEM, WARNING, Finding
+from robotrials.running.memory import memory_left
 from robotrials.running.threads import available_cores
 
 _LEAST_SHM = 256e6
@@ -29,11 +29,10 @@ def memory(root: Path) -> Finding:
     """What is left below the machine's memory and below the limits of the cgroups that this process is in; ``root`` is
     where /proc and /sys lie.
     """
-    left = {"the machine": _available(root), **dict(_cgroup_rests(root))}
-    known = {name: amount for name, amount in left.items() if amount is not None}
-    if not known:
+    left = memory_left(root)
+    if not left:
         return Finding("memory", WARNING, "unknown: /proc/meminfo cannot be read")
-    who, least = min(known.items(), key=lambda item: item[1])
+    who, least = min(left.items(), key=lambda item: item[1])
     what = f"{least / _GB:.1f} GB available, bounded by {who}"
     if least < _LEAST_MEMORY:
         return Finding(
@@ -56,36 +55,3 @@ def shared_memory(folder: str) -> Finding:
     if free < _LEAST_SHM:
         return Finding("/dev/shm", WARNING, what, "in a container: docker run --shm-size=2g, or --ipc=host")
     return Finding("/dev/shm", OK, what)
-
-
-def _available(root: Path) -> float | None:
-    for line in _read(root / "proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024.0
-    return None
-
-
-def _cgroup_rests(root: Path) -> Iterator[tuple[str, float]]:
-    """What each limit leaves; a parent's limit binds its children, so all of them up to the root are looked at."""
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            base, limit, usage = "sys/fs/cgroup", "memory.max", "memory.current"
-        elif "memory" in controllers.split(","):
-            base, limit, usage = "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
-            continue
-        # In a container /proc names the path outside, and the files lie at the root: both are tried.
-        parts = [part for part in path.split("/") if part]
-        for depth in range(len(parts), -1, -1):
-            folder = root.joinpath(base, *parts[:depth])
-            top, now = _read(folder / limit), _read(folder / usage)
-            if top.isdigit() and now.isdigit() and int(top) < 2**60:
-                yield f"the cgroup /{'/'.join(parts[:depth])}", float(max(0, int(top) - int(now)))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import glob
-import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
+from robotrials.running.memory import available_memory
 from robotrials.running.threads import available_cores
 
 WAITING = 6
@@ -52,39 +51,3 @@ def _computes_on_processor(options: Mapping[str, object]) -> bool:
         return str(device) == "cpu"
     accelerators = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/dxg")
     return sys.platform == "linux" and not any(glob.glob(pattern) for pattern in accelerators)
-
-
-def available_memory() -> float:
-    """Bytes to be had without swapping: the machine's, cut by the cgroup's limit (v1, v2); infinite if unknown."""
-    limits = [_machine(), *_cgroup()]
-    return min((limit for limit in limits if limit is not None), default=float("inf"))
-
-
-def _machine() -> float | None:
-    text = _read("/proc/meminfo") or ""
-    for line in text.splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024.0
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return None
-    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-
-
-def _cgroup() -> list[float]:
-    """What is left below the limit of the control group; nothing where there is none."""
-    left = []
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        top, now = _read(limit), _read(used)
-        if top and now and top.isdigit() and now.isdigit():
-            left.append(float(max(0, int(top) - int(now))))
-    return left
-
-
-def _read(path: str) -> str | None:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return None

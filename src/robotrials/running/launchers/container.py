@@ -20,9 +20,9 @@ from pathlib import Path
 import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan.config import ContainerSettings
-from robotrials.running.crew import available_memory
 from robotrials.running.launchers.base import WorkerExit
 from robotrials.running.launchers.local import LocalLauncher
+from robotrials.running.memory import available_memory
 from robotrials.running.pulse import TOKEN_VARIABLE
 
 ENGINES = ("docker", "podman", "apptainer")
