@@ -22,7 +22,7 @@ def test_directories_and_options() -> None:
     ("argv", "message"),
     [
         ([], "report takes run directories"),
-        (["a", "--embed_video"], "did you mean embed_videos"),
+        (["a", "--embed_video"], "did you mean --embed_videos"),
         (["a", "--output"], "--output needs a value"),
         (["a", "--output=x", "--output=y"], "given twice"),
         (["a", "--embed_videos=many"], "must be a number, got 'many'"),

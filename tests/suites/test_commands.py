@@ -121,7 +121,7 @@ def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "one of list, train, eval, all"),
         (["evl", "pusht"], "did you mean eval?"),
         (["eval"], "eval of what?"),
-        (["train", "pusht", "--gpu=1"], "did you mean gpus?"),
+        (["train", "pusht", "--gpu=1"], "did you mean --gpus?"),
         (["train", "pusht", "--gpus=-2"], "at least -1"),
         (["train", "pusht", "--", "--a=1", "--", "--b=1"], "one part after --"),
     ):

@@ -103,7 +103,7 @@ def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         (["dataset"], "analyze FULL"),
         (["dataset", "analyse", "x"], "did you mean analyze?"),
         (["dataset", "analyze"], "one dataset or two"),
-        (["dataset", "analyze", "x", "--chnk=3"], "did you mean chunk?"),
+        (["dataset", "analyze", "x", "--chnk=3"], "did you mean --chunk?"),
         (["dataset", "analyze", "x", "--chunk=1"], "at least 2"),
         (["dataset", "analyze", "/nowhere"], "no such folder"),
     ):
