@@ -26,7 +26,7 @@ $(VENV)/$(STAMP): pyproject.toml requirements/tested.txt scripts/gl_libraries.sh
 	scripts/gl_libraries.sh
 	scripts/chromium.sh
 	scripts/services.sh
-	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,gymnasium-robotics,onnx,dataset,remote,analysis,hub,dev' requirements/tested.txt
+	scripts/make_venv.sh $(VENV) "$$(scripts/find_python.sh $(PYTHON))" 'metaworld,pusht,gymnasium-robotics,onnx,dataset,remote,ray,analysis,hub,dev' requirements/tested.txt
 	touch $@
 
 setup-lerobot: $(LEROBOT)/$(STAMP) ## .venvs/lerobot: Python 3.12 with LeRobot and the simulators as it pins them

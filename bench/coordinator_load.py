@@ -46,6 +46,9 @@ class SwarmLauncher:
     def start(self, name: str) -> None:
         pass
 
+    def unplaced(self) -> tuple[()]:
+        return ()
+
     def exits(self) -> list[WorkerExit]:
         if self._process.poll() is not None:
             raise SystemExit(f"the swarm ended with status {self._process.returncode}")

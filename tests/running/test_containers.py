@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ import pytest
 
 from robotrials.errors import ConfigError
 from robotrials.plan.config import ContainerSettings, EnvChoice, PolicyChoice, RunConfig
-from robotrials.results.ledger import Ledger
 from robotrials.running.evaluate import RunResult, execute, prepare, prepare_resume
 from tests.running import docker_service
 from tests.running.contained import MARK
-from tests.running.docker_service import BASE, HASTY, IMAGE, ROOT, docker
+from tests.running.docker_service import BASE, HASTY, IMAGE, docker
 from tests.running.engine import Listener, digest, run, toy_config
+from tests.running.processes import Coordinator, errors_on_the_way, n_finished, wait_for
 
 pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the image has Python 3.11")
 
@@ -59,32 +59,12 @@ def pusht(directory: Path, **settings: Any) -> RunConfig:
     return replace(config, env=EnvChoice("pusht", {}), policy=PolicyChoice("random"), docker=docker_settings)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
 def running() -> list[str]:
     return docker("ps", "--quiet", "--filter=label=robotrials").split()
 
 
 def everything() -> list[str]:
     return docker("ps", "--all", "--quiet", "--filter=label=robotrials").split()
-
-
-def n_finished(directory: Path) -> int:
-    if not (directory / "ledger.sqlite").exists():
-        return 0
-    with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
-        return len(ledger.accepted_ids())
-
-
-def errors_on_the_way(directory: Path) -> list[str]:
-    with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
-        attempts = [record for episode in ledger.accepted_ids() for record in ledger.attempts_of(episode)]
-    return [record.error or "" for record in attempts if record.is_error]
 
 
 # What comes out ---------------------------------------------------------------------------------------------------
@@ -256,33 +236,6 @@ def test_options_of_this_machine_mean_nothing_in_a_container(tmp_path: Path) -> 
     config = pusht(tmp_path / "run", runtime="docker")
     with pytest.raises(ConfigError, match=r"--docker\.python names the image's"):
         prepare(replace(config, env=EnvChoice("pusht", {"python": sys.executable})))
-
-
-class Coordinator(subprocess.Popen[bytes]):
-    """A run in a process of its own, which can be killed."""
-
-    def __init__(self, config: RunConfig) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        words = [sys.executable, "-m", "robotrials", "eval", *flags_of(config)]
-        super().__init__(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-
-    def __exit__(self, *error: object) -> None:
-        if self.poll() is None:
-            self.terminate()
-        super().__exit__(*error)
-
-
-def flags_of(config: RunConfig) -> list[str]:
-    sections = {"eval": config.eval, "docker": config.docker}
-    flags = [
-        f"--{section}.{name}={value}"
-        for section, settings in sections.items()
-        for name, value in vars(settings).items()
-        if value is not None and value != vars(type(settings)()).get(name)
-    ]
-    flags += [f"--env.{name}={value}" for name, value in config.env.options.items()]
-    flags += [f"--env.type={config.env.type}", f"--policy.type={config.policy.type}"]
-    return [*flags, f"--seed={config.seed}", f"--output_dir={config.output_dir}"]
 
 
 def resume(directory: Path) -> RunResult:

@@ -214,6 +214,13 @@ def valid_interval(snapshot: Progress) -> tuple[float, float] | None:
     return unfinished_sequence(snapshot.successes, finished, snapshot.running) if finished else None
 
 
+def workers(n: int, runtime: str) -> str:
+    """``8 workers``, or in words where their number is not the run's to say."""
+    if n or runtime not in ("ray", "external"):
+        return count(n, "worker")
+    return "as many workers as Ray has room for" if runtime == "ray" else "the workers that join"
+
+
 def count(n: int, noun: str, plural: str = "") -> str:
     """``1 episode``, ``2,000 episodes``."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

@@ -90,7 +90,7 @@ def _ran(prepared: PreparedRun, result: RunResult) -> str:
     fresh = overall.n_finished + overall.n_errors + surplus - kept
     if prepared.is_finished:
         return f"nothing: all {draw.count(overall.n_planned, 'episode')} had finished before"
-    where = draw.count(prepared.n_workers, "worker")
+    where = draw.workers(prepared.n_workers, prepared.config.eval.runtime)
     words = f"{draw.count(fresh, 'episode')} in {draw.duration(result.wall_s)} on {where}"
     if fresh and result.wall_s > 0:
         words += f", {pace(fresh / result.wall_s)}"

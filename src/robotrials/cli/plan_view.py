@@ -71,7 +71,8 @@ def _dataset(dataset: DatasetPlan) -> str:
 
 
 def _workers(prepared: PreparedRun) -> str:
-    words = draw.count(prepared.n_workers, "process", "processes")
+    n = prepared.n_workers
+    words = draw.count(n, "process", "processes") if n else draw.workers(0, prepared.config.eval.runtime)
     return words + (f", {draw.count(prepared.n_servers, 'policy server')}" if prepared.n_servers else "")
 
 

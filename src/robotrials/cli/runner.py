@@ -73,7 +73,8 @@ def opening(prepared: PreparedRun) -> str:
     kept = prepared.done - prepared.errors
     work = f"{len(prepared.plan) - kept:,} of {total} to run" if kept else total
     again = f" ({prepared.errors:,} of them again, after an error)" if prepared.errors else ""
-    parts = [draw.count(len(prepared.plan.tasks), "task"), work + again, draw.count(prepared.n_workers, "worker")]
+    workers = draw.workers(prepared.n_workers, prepared.config.eval.runtime)
+    parts = [draw.count(len(prepared.plan.tasks), "task"), work + again, workers]
     if prepared.n_servers:
         parts.append(draw.count(prepared.n_servers, "policy server"))
     return f"{title(prepared)}: {', '.join(parts)}"

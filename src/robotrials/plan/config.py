@@ -37,8 +37,8 @@ class EnvChoice:
     python: str | None = None
 
 
-RUNTIMES = ("local", "docker", "podman", "apptainer", "external")
-"""Where the run's own workers are: processes here, containers here, or none, so that all of them join."""
+RUNTIMES = ("local", "docker", "podman", "apptainer", "ray", "external")
+"""Where the run's own workers are: processes here, containers here, on a Ray cluster, or none, so that all join."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class EvalSettings:
 
     n_episodes: int = option(50, "episodes of every task")
     batch_size: int = option(0, "environments in flight, one process each; 0: as many as this process has cores")
-    policy_servers: int = option(0, "policy servers, one process each; 0: by cores if the policy wants any (LeRobot's do)")
+    policy_servers: int = option(
+        0, "policy servers, one process each; 0: by cores if the policy wants any (LeRobot's do)"
+    )
     max_attempts: int = option(3, "how often an episode that errs is tried before it is recorded as an error")
     step_timeout: float = option(120.0, "seconds after which a step, reset or policy call counts as hung")
     record: str = option("first:10", "videos of each task: none, failures, first:N or all")
@@ -100,6 +102,16 @@ class ContainerSettings:
 
 
 @dataclass(frozen=True)
+class RaySettings:
+    """What workers and policy servers ask of a Ray cluster, for ``--eval.runtime=ray``: ``--ray.*``."""
+
+    address: str | None = option(None, "HOST:PORT of the cluster, or auto; default: a new one on this machine")
+    cpus_per_worker: float = option(1.0, "CPUs that Ray reserves for each worker")
+    gpus_per_server: float | None = option(None, "GPUs for each policy server; default 1 where the cluster has any")
+    runtime_env: Mapping[str, Any] = option({}, "Ray's runtime environment for them, as JSON")
+
+
+@dataclass(frozen=True)
 class WandbSettings:
     """Where figures are logged to: ``--wandb.*``, with lerobot-train's names. It changes no outcome."""
 
@@ -118,6 +130,7 @@ SETTINGS: dict[str, type] = {
     "wandb": WandbSettings,
     "render": RenderSettings,
     "docker": ContainerSettings,
+    "ray": RaySettings,
 }
 """Sections of the configuration whose options are known here, by name."""
 
@@ -142,3 +155,4 @@ class RunConfig:
     )
     render: RenderSettings = field(default_factory=RenderSettings)
     docker: ContainerSettings = field(default_factory=ContainerSettings)
+    ray: RaySettings = field(default_factory=RaySettings)

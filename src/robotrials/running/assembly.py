@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from robotrials.running.joining import joining_rule, open_door
 from robotrials.running.launchers.base import Launcher
 from robotrials.running.launchers.container import ENGINES, Container, ContainerLauncher, user_in_container
 from robotrials.running.launchers.local import LocalLauncher
+from robotrials.running.launchers.ray import Cluster, RayLauncher
 from robotrials.running.messages import Job
 from robotrials.running.observer import Observer
 from robotrials.running.pulse import TOKEN_VARIABLE
@@ -66,6 +67,16 @@ class Session:
     stop: StopPlan | None = None
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where processes of a session find it, and what they get. ``door`` is the address for other machines."""
+
+    endpoint: PrivateEndpoint
+    environment: Mapping[str, str]
+    door: str
+    cluster: Cluster | None
+
+
 def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy: PolicyNote) -> bool:
     """Run the episodes that have no outcome in ``ledger``, until all have one or ``session.stop`` is decided; True
     when a signal ended it before.
@@ -88,9 +99,14 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
     environment = {**os.environ, **gl_environment(os.environ), **thread_limits(1), TOKEN_VARIABLE: token}
     beat_every = min(_BEAT_EVERY_S, settings.step_timeout / 4)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    cluster = Cluster(session.config.ray) if settings.runtime == "ray" else None
     try:
+        if cluster is not None:
+            session = _on_cluster(session, cluster, observer, queue.n_pending)
+        listen = session.config.eval.listen
         router = bind_router(context, endpoint.address)
-        door = also_bind(router, settings.listen) if settings.listen else None
+        door = also_bind(router, listen) if listen else None
+        places = Places(endpoint, environment, door or endpoint.address, cluster)
         coordinator = Coordinator(
             plan=plan,
             queue=queue,
@@ -98,11 +114,11 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
             tally=tally,
             job=_job(session, beat_every, mark),
             terms=Terms(RecordRule.parse(settings.record).mode, video_name, joining_rule(session.identity)),
-            workers=_workers(session, endpoint, environment),
+            workers=_workers(session, places),
             router=router,
             token=token,
             observer=observer,
-            servers=_servers(session, endpoint, environment, beat_every) if session.n_servers else None,
+            servers=_servers(session, places, beat_every) if session.n_servers else None,
             on_policy=on_policy,
             is_enough=follower.is_enough if follower is not None else lambda record: False,
         )
@@ -112,8 +128,10 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
             coordinator.run()
         return not (queue.is_finished or (follower is not None and follower.decided))
     finally:
-        context.destroy(linger=_LAST_WORDS_MS if settings.listen else 0)
+        context.destroy(linger=_LAST_WORDS_MS if session.config.eval.listen else 0)
         endpoint.remove()
+        if cluster is not None:
+            cluster.close()
 
 
 def _job(session: Session, beat_every: float, mark: str) -> Job:
@@ -132,24 +150,51 @@ def _job(session: Session, beat_every: float, mark: str) -> Job:
     )
 
 
-def _workers(session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str]) -> WorkerPool:
-    launcher = _launcher(session, endpoint, environment)
+def _on_cluster(session: Session, cluster: Cluster, observer: Observer, n_pending: int) -> Session:
+    """The session where its Ray cluster can reach it, with as many workers as there is room for unless that was said.
+
+    Raises:
+        ConfigError: there is no such cluster.
+    """
+    words = cluster.open()
+    settings = session.config.eval
+    listen = settings.listen or f"tcp://{cluster.address}:0"
+    n_workers = session.n_workers
+    if not n_workers:
+        n_workers = max(1, min(cluster.n_workers(session.n_servers), n_pending))
+    asked = f"{n_workers} worker(s) of {cluster.worker_demand()}"
+    if session.n_servers:
+        asked += f", {session.n_servers} policy server(s) of {cluster.server_demand()}"
+    observer.on_message(f"{words}; asked for: {asked}. What has no room waits for it")
+    config = replace(session.config, eval=replace(settings, listen=listen))
+    return replace(session, config=config, n_workers=n_workers)
+
+
+def _workers(session: Session, places: Places) -> WorkerPool:
+    launcher = _launcher(session, places)
     here = session.config.eval.runtime == "local"
     at_once = max(1, available_cores() - session.n_servers) if here else None
     return WorkerPool(launcher, session.config.eval.step_timeout, session.n_workers, at_once)
 
 
-def _launcher(session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str]) -> Launcher:
+def _launcher(session: Session, places: Places) -> Launcher:
     """Who starts the run's own workers, by ``--eval.runtime``."""
+    endpoint, environment = places.endpoint, places.environment
     config, benchmark, rendering = session.config, session.benchmark, session.rendering
     python, logs, runtime = config.env.python, session.run_dir / "logs", config.eval.runtime
     # While the policy loads, the simulator can be imported.
     preload = [f"--preload={','.join(benchmark.modules)}", f"--nice={_NICE}"] if session.n_servers else []
+    # Without what holds a path of this machine's environment.
+    wanted = {key: value for key, value in benchmark.installation.environment.items() if PREFIX not in value}
+    wanted |= thread_limits(1)
+    if places.cluster is not None:
+        wanted |= {**(rendering.variables if rendering else {}), **_from_here(environment)}
+        demand = places.cluster.worker_demand()
+        words = ["--apart", *preload]
+        return RayLauncher("robotrials.running.worker", places.door, logs, demand, wanted, python, lambda name: words)
     if runtime in ENGINES:
         container = Container(runtime, config.docker, benchmark.name, session.n_workers)
         endpoint.let_in(*user_in_container())
-        wanted = {key: value for key, value in benchmark.installation.environment.items() if PREFIX not in value}
-        wanted |= thread_limits(1)
         return ContainerLauncher(
             container,
             endpoint.address,
@@ -170,23 +215,37 @@ def _launcher(session: Session, endpoint: PrivateEndpoint, environment: Mapping[
     )
 
 
-def _servers(
-    session: Session, endpoint: PrivateEndpoint, environment: Mapping[str, str], beat_every: float
-) -> ServerPool:
-    """Policy servers on Unix sockets beside the coordinator's."""
-    config = session.config
+def _from_here(environment: Mapping[str, str]) -> dict[str, str]:
+    """What processes on other machines get of this one's variables: the secret, and where modules of the user's are,
+    if the disk is shared."""
+    path = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), os.getcwd())))
+    return {TOKEN_VARIABLE: environment[TOKEN_VARIABLE], "PYTHONPATH": path}
+
+
+def _servers(session: Session, places: Places, beat_every: float) -> ServerPool:
+    """Policy servers on Unix sockets beside the coordinator's, or on a cluster."""
+    config, endpoint, cluster = session.config, places.endpoint, places.cluster
+    module, logs = "robotrials.running.server_process", session.run_dir / "logs"
     addresses = tuple(f"unix://{endpoint.directory}/policy-{slot}" for slot in range(session.n_servers))
     # Workers that join may be on other machines: they reach the servers where they reach the coordinator.
     elsewhere = [f"--elsewhere={host_of(config.eval.listen)}"] if config.eval.listen else []
-    launcher = LocalLauncher(
-        "robotrials.running.server_process",
-        endpoint.address,
-        session.run_dir / "logs",
-        environment,
-        config.policy.python,
-        lambda name: [f"--listen={addresses[slot_of(name)]}", *elsewhere],
-    )
-    terms = ServerTerms(config.policy, config.eval.exact, addresses, beat_every, config.eval.step_timeout)
+    launcher: Launcher
+    if cluster is not None:
+        variables = thread_limits(1) | _from_here(places.environment)
+        words = ["--listen=unix://{folder}/policy", "--elsewhere={host}"]
+        demand, python = cluster.server_demand(), config.policy.python
+        launcher = RayLauncher(module, places.door, logs, demand, variables, python, lambda name: words)
+    else:
+        launcher = LocalLauncher(
+            module,
+            endpoint.address,
+            logs,
+            places.environment,
+            config.policy.python,
+            lambda name: [f"--listen={addresses[slot_of(name)]}", *elsewhere],
+        )
+    far = cluster is not None
+    terms = ServerTerms(config.policy, config.eval.exact, addresses, beat_every, config.eval.step_timeout, far)
     return ServerPool(terms, launcher)
 
 

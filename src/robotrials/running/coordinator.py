@@ -232,7 +232,7 @@ class Coordinator:
             self._servers.roster.beat(beat)
         entry = self._workers.roster.by_name(beat.worker)
         if entry is None or entry.apart:  # others die with this process, and need no answer
-            answer = Alive() if is_ours else Stop("this run has given the worker up")
+            answer = Alive(self._server_of(entry)) if is_ours else Stop("this run has given the worker up")
             self._router.send_multipart([identity, encode(answer)])
 
     def _on_hello(self, identity: bytes, hello: Hello) -> None:
@@ -259,8 +259,10 @@ class Coordinator:
 
     def _give_job(self, entry: WorkerEntry) -> None:
         self._workers.roster.enter(entry, WorkerState.LOADING)
-        server = self._servers.address_for(entry) if self._servers else None
-        self._send(entry, replace(self._job, server=server))
+        self._send(entry, replace(self._job, server=self._server_of(entry)))
+
+    def _server_of(self, entry: WorkerEntry | None) -> str | None:
+        return self._servers.address_for(entry) if self._servers is not None and entry is not None else None
 
     def _on_serving(self, entry: WorkerEntry, message: Message) -> None:
         """A policy server is up: once all are, the workers that waited for it get their job."""
@@ -285,7 +287,9 @@ class Coordinator:
 
     def _on_ready(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Ready)
-        misfit = self._terms.may_join(message) if entry.joined else None
+        misfit = self._terms.may_join(message) if entry.apart else None
+        if misfit is not None and not entry.joined:
+            raise ConfigError(f"worker {entry.name} runs where {misfit}")
         if misfit is not None:
             self._send(entry, Stop(misfit))
             self._workers.kill(entry, f"{entry.name} may not join: {misfit}")
@@ -414,7 +418,7 @@ class Coordinator:
     def _kill_hung(self) -> None:
         self._workers.kill_hung_and_lost()
         if self._servers is not None:
-            for entry, reason in self._servers.roster.hung():
+            for entry, reason in self._servers.hung():
                 self._servers.kill(entry, reason)
 
     def _on_exit(self, gone: WorkerExit) -> None:

@@ -136,7 +136,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
     servers = _n_servers(config)
     crew = config.eval.batch_size or auto_workers(served=servers > 0 or policies.is_elsewhere(config.policy))
-    n_workers = 0 if config.eval.runtime == "external" else max(1, min(crew, len(plan) - done + errors))
+    n_workers = 0 if _is_open(config) else max(1, min(crew, len(plan) - done + errors))
     if servers and not config.eval.policy_servers:
         servers = auto_servers(config.policy.options, policies.looks_every_step(config.policy), n_workers)
     n_servers = min(servers, n_workers) if n_workers else servers
@@ -144,6 +144,12 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     return PreparedRun(
         config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
     )
+
+
+def _is_open(config: RunConfig) -> bool:
+    """How many workers there will be is not known here: as many as join, or as a cluster has room for."""
+    runtime = config.eval.runtime
+    return runtime == "external" or (runtime == "ray" and config.eval.batch_size == 0)
 
 
 def _look_up(config: RunConfig, benchmark: Benchmark) -> Installed:

@@ -172,9 +172,10 @@ class Leaving(Message):
 
 @dataclass(frozen=True)
 class Alive(Message):
-    """The coordinator is there."""
+    """The coordinator is there; ``server`` is where the worker's policy server is by now."""
 
     kind: ClassVar[str] = "alive"
+    server: str | None = None
 
 
 @dataclass(frozen=True)

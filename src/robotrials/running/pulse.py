@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import zmq
 
-from robotrials.running.messages import WORKER_TALK, Beat, Stop
+from robotrials.running.messages import WORKER_TALK, Alive, Beat, Stop
 from robotrials.wire.transport import connect_dealer, send
 
 TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
@@ -31,12 +31,14 @@ COORDINATOR_SILENT_S = 60.0
 
 @dataclass
 class Pulse:
-    """Where an episode is: written by the working thread, read by the one that sends heartbeats."""
+    """Where an episode is: written by the working thread, read by the one that sends heartbeats. The other way round
+    goes ``server``, where a worker's policy server is, once the coordinator has said so."""
 
     lease: int = 0
     count: int = 0
     phase: str = "start"
     step: int = 0
+    server: str | None = None
 
     def enter(self, phase: str) -> None:
         self.phase = phase
@@ -71,8 +73,11 @@ def start_heart(
                 continue
             while socket.poll(0):
                 heard = time.monotonic()
-                if isinstance(WORKER_TALK.decode(socket.recv()), Stop) and pulse.phase != ENDING:
+                answer = WORKER_TALK.decode(socket.recv())
+                if isinstance(answer, Stop) and pulse.phase != ENDING:
                     os._exit(UNWANTED)
+                if isinstance(answer, Alive):
+                    pulse.server = answer.server
             if time.monotonic() - heard > COORDINATOR_SILENT_S:
                 os._exit(ADOPTED)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -127,6 +127,13 @@ class Roster:
         if beat.count != entry.count:
             entry.count, entry.phase, entry.step = beat.count, beat.phase, beat.step
             entry.moved(entry.heard_at)
+
+    def wait_for_room(self, names: Collection[str]) -> None:
+        """Those have not been given a place to start at: they are not late."""
+        now = self._clock()
+        for name in names:
+            if name in self._by_name:
+                self._by_name[name].moved(now)
 
     def forgive(self) -> None:
         """The coordinator itself stood still (a suspended laptop, SIGSTOP): nobody is to blame for the silence."""

@@ -20,6 +20,8 @@ class ServerTerms:
     addresses: tuple[str, ...]
     beat_every: float
     step_timeout: float
+    far: bool = False
+    """The run's own workers are on other machines too."""
 
 
 class ServerPool:
@@ -51,13 +53,19 @@ class ServerPool:
         """The server of the worker in its slot: always the same, so that a restarted one finds it again. Workers that
         joined may be elsewhere, where the socket beside the coordinator's cannot be reached."""
         slot = worker.slot % len(self._terms.addresses)
-        return self._elsewhere.get(slot, self._terms.addresses[slot]) if worker.joined else self._terms.addresses[slot]
+        address = self._terms.addresses[slot]
+        return self._elsewhere.get(slot, address) if worker.joined or self._terms.far else address
 
     def serves(self, entry: WorkerEntry, elsewhere: str | None) -> None:
         """A server has loaded its policy; ``elsewhere`` is its address for other machines."""
         self.roster.enter(entry, WorkerState.SERVING)
         if elsewhere is not None:
             self._elsewhere[entry.slot] = elsewhere
+
+    def hung(self) -> list[tuple[WorkerEntry, str]]:
+        """Servers whose policy has stood still for too long, each with the reason."""
+        self.roster.wait_for_room(self._launcher.unplaced())
+        return self.roster.hung()
 
     def exits(self) -> list[WorkerExit]:
         return self._launcher.exits()

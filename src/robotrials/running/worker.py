@@ -104,7 +104,7 @@ class Worker:
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)
-            policy = make_policy(job.policy) if job.server is None else ServedPolicy(job.server, token, self._name)
+            policy = make_policy(job.policy) if job.server is None else self._served(job.server)
             spec = policy.spec()
         except RobotrialsError as error:
             send(self._socket, Refused(self._name, str(error), expected=True))
@@ -140,8 +140,12 @@ class Worker:
             send(self._socket, Leaving(self._name))
         self._leaves = True
 
+    def _served(self, address: str) -> ServedPolicy:
+        """The policy in its server, which may be restarted at another address."""
+        return ServedPolicy(address, self._token, self._name, moved_to=lambda: self._pulse.server)
+
     def _ready(self, job: Job, spec: PolicySpec, policy: Policy) -> Ready:
-        if not self._joins:
+        if not self._apart:
             return Ready(self._name, spec, policy.describe())
         installed = look_up(replace(job.env, python=None))
         packages = {**installed.packages, "robotrials": __version__}

@@ -64,6 +64,7 @@ class WorkerPool:
             self._launcher.kill(entry.name)
 
     def kill_hung_and_lost(self) -> None:
+        self.roster.wait_for_room(self._launcher.unplaced())
         for entry, reason in (*self.roster.hung(), *self.roster.lost()):
             self.kill(entry, reason)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,17 @@ class ServedPolicy(Policy):
     ``infer_s`` is the server's share of the last ``act``; the rest of its time was waiting and transport.
     """
 
-    def __init__(self, address: str, token: str, client: str, connect_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        client: str,
+        connect_s: float = 600.0,
+        moved_to: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """``moved_to`` is asked before every attempt to connect; None: where it was."""
         self._address = address
+        self._moved_to = moved_to
         self._token = token
         self._client = client
         self._connect_s = connect_s
@@ -119,6 +128,7 @@ class ServedPolicy(Policy):
             return self._stream
         deadline = time.monotonic() + self._connect_s
         while True:
+            self._address = self._moved_to() or self._address
             try:
                 stream = connect(self._address, timeout_s=10.0)
                 stream.send(encode(Attach(self._client, self._token)))

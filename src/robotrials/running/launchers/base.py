@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +29,9 @@ class Launcher(Protocol):
 
     def exits(self) -> list[WorkerExit]:
         """Workers that ended since the last call, each told once."""
+
+    def unplaced(self) -> Collection[str]:
+        """Workers that wait for room before they can start, and are not late."""
 
     def kill(self, name: str) -> None:
         """End it at once; it will be told by ``exits``."""

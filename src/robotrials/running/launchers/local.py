@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from robotrials.errors import ConfigError
@@ -75,6 +75,10 @@ class LocalLauncher:
             *self._arguments(name),
         ]
 
+    def pids(self) -> list[int]:
+        """Of the processes that have not been told by ``exits``."""
+        return [process.pid for process in self._processes.values()]
+
     def exits(self) -> list[WorkerExit]:
         ended = [(name, process) for name, process in self._processes.items() if process.poll() is not None]
         exits = []
@@ -84,6 +88,9 @@ class LocalLauncher:
             path = self._log_path(name)
             exits.append(WorkerExit(name, _how(process.returncode), str(path), _tail(path)))
         return exits
+
+    def unplaced(self) -> Collection[str]:
+        return ()
 
     def kill(self, name: str) -> None:
         process = self._processes.get(name)
