@@ -22,6 +22,7 @@ Verbs
   eval      evaluate a policy on a benchmark: robotrials eval --help
   resume    go on with a run that stopped: robotrials resume DIR
   bench     install, list and remove benchmarks: robotrials bench --help
+  tune      how many workers, how long a run will take: robotrials tune --help
   check-env does a benchmark keep its promises: robotrials check-env NAME
   doctor    what a simulator would trip over here: robotrials doctor
   compare   which run is better, and how sure: robotrials compare --help

@@ -18,6 +18,7 @@ VERBS = (
     "resume",
     "worker",
     "bench",
+    "tune",
     "check-env",
     "doctor",
     "compare",

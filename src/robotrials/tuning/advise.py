@@ -1,0 +1,92 @@
+"""Which layout to use, and what holds it back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from robotrials.tuning.figures import Figures
+from robotrials.tuning.model import Layout, Prediction, Task, predict
+
+_WORTH = 1.03
+"""A layout with more processes must be so much faster than one with fewer."""
+_MEMORY_SHARE = 0.85
+"""Of what is free, for all processes of the run."""
+_MOST_WORKERS_A_CORE = 6
+
+
+@dataclass(frozen=True)
+class Advice:
+    """``best`` to use, ``usual`` what the run would be without advice, ``bottleneck`` in a word of ``parts`` (or
+    ``memory``), ``why`` in a sentence. ``served``: whether the policy is in servers."""
+
+    best: Prediction
+    usual: Prediction
+    bottleneck: str
+    why: str
+
+
+def advise(figures: Figures, tasks: Sequence[Task], usual: Layout) -> Advice:
+    """The fastest layout that fits into memory, the smallest among equals."""
+    predictions = [predict(figures, tasks, layout) for layout in layouts(figures, tasks, usual)]
+    fitting = [p for p in predictions if fits(figures, p)] or predictions[:1]
+    fastest = min(p.wall_s for p in fitting)
+    best = min(
+        (p for p in fitting if p.wall_s <= fastest * _WORTH),
+        key=lambda p: (p.layout.workers + p.layout.servers, p.layout.max_batch or 0, p.wall_s),
+    )
+    bottleneck, why = _bottleneck(figures, best)
+    return Advice(best, predict(figures, tasks, usual), bottleneck, why)
+
+
+def fits(figures: Figures, prediction: Prediction) -> bool:
+    """Whether the layout's processes go into the memory there is, of the machine and of its GPUs."""
+    layout, room = prediction.layout, figures.gpu_memory
+    on_gpu = layout.workers * (figures.worker_gpu_memory or 0.0)
+    on_gpu += layout.servers * ((figures.server.gpu_memory if figures.server else None) or 0.0)
+    return prediction.memory <= _MEMORY_SHARE * figures.memory and (room is None or on_gpu <= _MEMORY_SHARE * room)
+
+
+def layouts(figures: Figures, tasks: Sequence[Task], usual: Layout) -> Iterator[Layout]:
+    """What is tried: workers from one a core upwards, servers, and the batches that were timed."""
+    episodes = sum(task.episodes for task in tasks)
+    counts = sorted({min(max(1, n), episodes) for n in _worker_counts(figures.cores, usual)})
+    if usual.servers == 0 or figures.server is None:
+        yield from (Layout(n) for n in counts)
+        return
+    own = figures.server.own_device
+    most = max(usual.servers, figures.gpus if own else figures.cores)
+    batches = [None, *sorted(figures.server.other)]
+    for servers in range(1, most + 1):
+        for batch in batches:
+            yield from (Layout(n, servers, batch) for n in counts if n >= servers)
+
+
+def _worker_counts(cores: int, usual: Layout) -> Iterator[int]:
+    yield from (1, usual.workers, cores // 2, cores - 1, cores, cores + 1, cores + 2, cores + 4, cores + 8)
+    yield from (factor * cores for factor in range(2, _MOST_WORKERS_A_CORE + 1))
+
+
+def _bottleneck(figures: Figures, best: Prediction) -> tuple[str, str]:
+    """Whatever is busy all the time; among what the cores do, what takes most of it."""
+    own = {name: seconds for name, seconds in best.parts.items() if name != "infer"}
+    on_cores = dict(best.parts) if figures.server is None or not figures.server.own_device else own
+    if figures.elsewhere:
+        on_cores = own
+    largest = max(on_cores, key=lambda name: on_cores[name])
+    share = on_cores[largest] / max(sum(on_cores.values()), 1e-9)
+    busy = 100 * best.pace.cores_busy
+    if best.layout.servers and best.pace.servers_busy > max(0.9, best.pace.cores_busy):
+        rows = best.pace.rows
+        return (
+            "infer",
+            f"the policy server is busy {100 * best.pace.servers_busy:.0f} % of the time, {rows:.1f} rows a pass",
+        )
+    if best.pace.cores_busy > 0.85:
+        return largest, f"cores are busy {busy:.0f} % of the time, {100 * share:.0f} % of it to {largest}"
+    more = Layout(best.layout.workers + 1, best.layout.servers, best.layout.max_batch)
+    added = figures.worker_memory + best.memory
+    if added > _MEMORY_SHARE * figures.memory and more.workers:
+        return "memory", f"another worker of {math.ceil(figures.worker_memory / 2**20)} MB does not fit into memory"
+    return largest, f"the plan has too few episodes to keep more processes busy (cores {busy:.0f} %)"

@@ -1,0 +1,147 @@
+"""A worker that plays for a while and tells what everything took: ``python -m robotrials.tuning.worker_probe``.
+
+It plays through ``running.rollout``, as workers do, in the interpreter and with the variables that workers get.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from robotrials.benchmarks.base import Env
+from robotrials.benchmarks.registry import make_benchmark
+from robotrials.errors import RobotrialsError
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import Policy
+from robotrials.policies.registry import make_policy
+from robotrials.results.record import EndReason
+from robotrials.results.video import EpisodeVideo
+from robotrials.running.pulse import Pulse, live_with
+from robotrials.running.rollout import Rollout
+from robotrials.serving.client import ServedPolicy
+from robotrials.tuning.messages import GO, Played, ProbeWorker, memory_bytes, read_task, tell
+
+_WARM_STEPS = 4
+"""Chunks are whole, so that a policy which plays ten actions a look is warmed up over ten steps or more."""
+
+
+class WorkerProbe:
+    """Plays what ``task`` says. Iterating gives what was played, one after the other."""
+
+    def __init__(self, task: ProbeWorker, scratch: Path) -> None:
+        self._task = task
+        self._scratch = scratch
+        self._benchmark = make_benchmark(task.env)
+        for module in self._benchmark.modules:  # belongs to starting, not to building the first task
+            importlib.import_module(module)
+        self._policy: Policy = (
+            make_policy(task.policy) if task.server is None else ServedPolicy(task.server, task.token, scratch.name)
+        )
+        self._chunk = self._policy.spec().n_action_steps
+
+    def play(self) -> Iterator[Played]:
+        tasks = {task.key: task for task in self._task.tasks}
+        keys = list(dict.fromkeys((episode.suite, episode.task) for episode in self._task.episodes))
+        ends = time.monotonic()
+        for key in keys:
+            # What building took longer than its share is not taken from the tasks that follow.
+            ends = max(ends, time.monotonic()) + self._task.seconds / len(keys)
+            own = [episode for episode in self._task.episodes if (episode.suite, episode.task) == key]
+            yield from self._play_task(tasks[key], own, ends)
+
+    def _play_task(self, task: TaskSpec, episodes: list[EpisodeSpec], ends: float) -> Iterator[Played]:
+        began = time.monotonic()
+        env = self._benchmark.make(task)
+        build_s = time.monotonic() - began
+        try:
+            warm = self._one(env, task, episodes[0], max(_WARM_STEPS, self._chunk + 1), False, build_s)
+            pace = (warm.total_s - warm.reset_s) / max(1, warm.steps)
+            count = 0
+            while not count or time.monotonic() + warm.reset_s + pace * _WARM_STEPS < ends:
+                room = int((ends - time.monotonic() - warm.reset_s) / pace)
+                episode = episodes[count % len(episodes)]
+                played = self._one(
+                    env, task, episode, max(room, 2 * self._chunk + 1), self._task.filmed and count % 2 == 0, build_s
+                )
+                pace = (played.total_s - played.reset_s) / max(1, played.steps)
+                count += 1
+                yield played
+        finally:
+            env.close()
+
+    def _one(self, env: Env, task: TaskSpec, episode: EpisodeSpec, room: int, filmed: bool, build_s: float) -> Played:
+        limit = min(room, episode.max_steps)
+        video = EpisodeVideo(self._scratch / "probe.mp4", task.control_hz, self._task.record_fps) if filmed else None
+        rollout = Rollout(env, self._policy, task, self._task.rename_map, Pulse())
+        cpu, queued = time.process_time(), _queued_s()
+        record = rollout.run(replace(episode, max_steps=limit), 1, "probe", video)
+        began = time.perf_counter()
+        if video is not None:
+            video.finish().unlink()
+        film_s = time.perf_counter() - began
+        times = record.timings
+        return Played(
+            task=task.name,
+            steps=record.steps,
+            looks=record.looks,
+            cut=record.end is EndReason.TIME_LIMIT and record.steps >= limit < episode.max_steps,
+            filmed=filmed,
+            reset_s=times.reset,
+            simulate_s=times.simulate,
+            render_s=times.render,
+            infer_s=times.infer,
+            wait_s=times.wait,
+            film_s=film_s,
+            total_s=times.total + film_s,
+            cpu_s=time.process_time() - cpu,
+            queued_s=_queued_s() - queued,
+            build_s=build_s,
+        )
+
+
+def _queued_s() -> float:
+    """Seconds this thread was runnable without a core (Linux, schedstat); 0.0 where the kernel does not count them."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) * 1e-9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m robotrials.tuning.worker_probe")
+    parser.add_argument("--connect", type=Path, required=True, help="the folder with this probe's task")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--parent", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.parent:
+        live_with(arguments.parent)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    folder, name = arguments.connect, arguments.name
+    task = read_task(folder, name)
+    assert isinstance(task, ProbeWorker)
+    scratch = folder / name
+    scratch.mkdir()
+    try:
+        probe = WorkerProbe(task, scratch)
+        tell(folder, name, "ready", at=time.time())
+        while not (folder / GO).exists():
+            time.sleep(0.01)
+        for played in probe.play():
+            tell(folder, name, "played", **asdict(played))
+        tell(folder, name, "end", memory=memory_bytes())
+    except RobotrialsError as error:
+        tell(folder, name, "refused", reason=str(error))
+    sys.stderr.flush()
+    os._exit(0)  # as workers do: no teardown of GL
+
+
+if __name__ == "__main__":
+    main()
