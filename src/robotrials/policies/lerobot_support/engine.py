@@ -24,7 +24,7 @@ class Engine:
 
     Args:
         loaded: policy and processors; the policy belongs to this object from here on.
-        max_batch: rows of one forward pass; None: by the device (``exactness.default_size``).
+        max_batch: rows of one forward pass; None: by the device (``exactness.default_sizes``).
         exact: keep every row's bits whatever the batch.
         mode: how state is kept (``sessions.MODES``); None: the lightest that is right for this policy.
         absent: cameras of the checkpoint that the benchmark lacks and the policy may do without.
@@ -148,11 +148,15 @@ class Engine:
     def _choose_batching(self, max_batch: int | None) -> exactness.Batching:
         if self.mode == COPY:
             return exactness.Batching(1, False, True, True, "each session drives its own copy of the policy")
-        size = exactness.default_size(self.device, self._exact) if max_batch is None else max_batch
-        rows = [self._made_up_row(i) for i in range(size)]
+        sizes = exactness.default_sizes(self.device, self._exact) if max_batch is None else (max_batch,)
+        rows = [self._made_up_row(i) for i in range(max(sizes))]
         self._samples = False
         self._samples = exactness.draws_noise(self._run, rows[0], self.device)
-        return exactness.choose_batching(self._run, rows, self.device, self._exact, self._samples)
+        for size in sizes:
+            found = exactness.choose_batching(self._run, rows[:size], self.device, self._exact, self._samples)
+            if found.size > 1:
+                break
+        return found
 
     def _shape_of_chunk(self) -> tuple[int, int]:
         """The (T, A) that really come out: a policy may return fewer actions than n_action_steps promises, and

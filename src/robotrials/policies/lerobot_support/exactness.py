@@ -20,11 +20,11 @@ import torch
 from robotrials.benchmarks.base import Observation
 from robotrials.policies.lerobot_support.noise import RowNoise, UnsplittableDrawError, seeded
 
-PADDED_SIZE = {"cpu": 4, "cuda": 8}
-"""Rows that every batch is padded to by default, by device type (1 on others). Part of the run's identity, so it may
-not depend on how many cores, workers or servers there are. ACT on one thread of a CPU takes 28, 26, 42, 70, 138 ms for
-1, 2, 4, 8, 16 rows; more workers than cores (``running.crew``) and a batcher that waits while all cores simulate keep
-batches full.
+PADDED_SIZES = {"cpu": (4, 8), "cuda": (8,)}
+"""Rows that every batch is padded to by default, by device type (1 on others): the first size at which the policy keeps
+a row's bits. Part of the run's identity, so it may not depend on how many cores, workers or servers there are. ACT on
+one thread of a CPU takes 28, 26, 42, 70, 138 ms for 1, 2, 4, 8, 16 rows, and keeps its bits at all; Diffusion does from
+8. More workers than cores (``running.crew``) and a batcher that waits while all cores simulate keep batches full.
 """
 
 LARGEST_BATCH = 16
@@ -48,9 +48,9 @@ class Batching:
     why: str
 
 
-def default_size(device: torch.device, exact: bool) -> int:
-    """Rows of a batch at most, unless ``--policy.max_batch`` says otherwise."""
-    return PADDED_SIZE.get(device.type, 1) if exact else LARGEST_BATCH
+def default_sizes(device: torch.device, exact: bool) -> tuple[int, ...]:
+    """Rows of a batch to try, in order, unless ``--policy.max_batch`` says otherwise."""
+    return PADDED_SIZES.get(device.type, (1,)) if exact else (LARGEST_BATCH,)
 
 
 def configure_torch(device: torch.device, threads: int, exact: bool) -> None:
