@@ -79,10 +79,6 @@ class LocalLauncher:
         """Of the processes that have not been told by ``exits``."""
         return [process.pid for process in self._processes.values()]
 
-    def pids(self) -> list[int]:
-        """Of the processes that have not been told by ``exits``."""
-        return [process.pid for process in self._processes.values()]
-
     def exits(self) -> list[WorkerExit]:
         ended = [(name, process) for name, process in self._processes.items() if process.poll() is not None]
         exits = []
