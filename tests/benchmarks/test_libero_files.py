@@ -75,7 +75,7 @@ def fake_package(folder: Path) -> Path:
     """A package that answers where its files are as hf-libero does: from a config.yaml, or by asking."""
     root = folder / "libero" / "libero"
     (root / "assets").mkdir(parents=True)
-    (root.parent / "__init__.py").touch()
+    (root.parent / "__init__.py").touch()  # else a LIBERO that is installed would come before it
     (root / "__init__.py").write_text(
         "import os\n"
         "path = os.path.join(os.environ.get('LIBERO_CONFIG_PATH', os.path.expanduser('~/.libero')), 'config.yaml')\n"
@@ -87,9 +87,8 @@ def fake_package(folder: Path) -> Path:
 def answer_of(root: Path, home: Path, **environment: str) -> str:
     """What the package reads after ``configure``, in a process of its own that has nobody to ask."""
     code = (
-        # First on the path: a LIBERO that is installed must not stand in.
-        f"import sys, pathlib; root = pathlib.Path({str(root)!r}); sys.path.insert(0, str(root.parents[1]));"
-        "from robotrials.benchmarks.libero_files import configure; configure(root);"
+        "import sys, pathlib; from robotrials.benchmarks.libero_files import configure;"
+        f"root = pathlib.Path({str(root)!r}); configure(root); sys.path.insert(0, str(root.parents[1]));"
         "import libero.libero; print(libero.libero.text)"
     )
     environment = {**os.environ, "HOME": str(home), **environment}
