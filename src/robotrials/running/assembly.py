@@ -25,6 +25,7 @@ from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import video_name
 from robotrials.running.coordinator import Coordinator, Terms
 from robotrials.running.early_stop import StopPlan
+from robotrials.running.gpus import gpu_of_server, visible_gpus
 from robotrials.running.joining import joining_rule, open_door
 from robotrials.running.launchers.base import Launcher
 from robotrials.running.launchers.container import ENGINES, Container, ContainerLauncher, user_in_container
@@ -229,6 +230,7 @@ def _servers(session: Session, places: Places, beat_every: float) -> ServerPool:
     addresses = tuple(f"unix://{endpoint.directory}/policy-{slot}" for slot in range(session.n_servers))
     # Workers that join may be on other machines: they reach the servers where they reach the coordinator.
     elsewhere = [f"--elsewhere={host_of(config.eval.listen)}"] if config.eval.listen else []
+    gpus, device = visible_gpus(places.environment), config.policy.options.get("device")
     launcher: Launcher
     if cluster is not None:
         variables = thread_limits(1) | _from_here(places.environment)
@@ -243,6 +245,7 @@ def _servers(session: Session, places: Places, beat_every: float) -> ServerPool:
             places.environment,
             config.policy.python,
             lambda name: [f"--listen={addresses[slot_of(name)]}", *elsewhere],
+            lambda name: gpu_of_server(slot_of(name), gpus, device),
         )
     far = cluster is not None
     terms = ServerTerms(config.policy, config.eval.exact, addresses, beat_every, config.eval.step_timeout, far)
