@@ -10,7 +10,7 @@ USER 0
 # libmagickwand: its noise is drawn by ImageMagick.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6 libgl1 libglib2.0-0 \
+    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri libosmesa6 libglib2.0-0 \
        libmagickwand-6.q16-6 unzip \
     && rm -rf /var/lib/apt/lists/*
 RUN robotrials bench install libero_plus && rm -rf "${ROBOTRIALS_HOME}/cache"

@@ -7,7 +7,7 @@ USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6 \
+    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri libosmesa6 \
     && rm -rf /var/lib/apt/lists/*
 RUN robotrials bench install metaworld && rm -rf "${ROBOTRIALS_HOME}/cache"
 

@@ -7,9 +7,15 @@ USER 0
 
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6 libgl1 libglib2.0-0 \
+    && apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri libosmesa6 libglib2.0-0 \
     && rm -rf /var/lib/apt/lists/*
-RUN robotrials bench install robosuite && rm -rf "${ROBOTRIALS_HOME}/cache"
+# Its keyboard driver (evdev) is compiled.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev linux-libc-dev python3-dev \
+    && robotrials bench install robosuite \
+    && apt-get purge -y --auto-remove gcc libc6-dev linux-libc-dev python3-dev \
+    && rm -rf /var/lib/apt/lists/* "${ROBOTRIALS_HOME}/cache"
 
 ENV PATH=/opt/robotrials/home/environments/robosuite/current/bin:${PATH} \
     ROBOTRIALS_BENCHMARK=robosuite \

@@ -33,7 +33,7 @@ LISTED = frozenset(
 )
 """Benchmarks that list their tasks without a simulator, a checkout or a server: names of tasks are checked, too."""
 
-_MAY_LACK = frozenset({"eval", "serve", "watch"})
+_MAY_LACK = frozenset({"eval", "serve", "suite", "watch"})
 """Verbs whose commands, within a sentence, need not say everything."""
 
 _ANY = re.compile(r"^(\.\.\.|[A-Z][A-Z_/]*[0-9]?|.*\.\.\..*)$")
@@ -211,6 +211,8 @@ def _suite(words: list[str]) -> None:
     from robotrials.cli.suite import parse
 
     stand_in = ["pusht" if re.fullmatch(r"SUITE|kitchen\.yaml", word) else word for word in words]
+    if "..." in stand_in and not any(not word.startswith("--") for word in stand_in[1:] if word != "..."):
+        stand_in.insert(1, "pusht")
     call = parse([word for word in stand_in if word != "..."])
     if call.for_eval:
         _eval([*call.for_eval, "..."])
