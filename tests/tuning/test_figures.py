@@ -47,8 +47,9 @@ def test_a_simulator_that_sleeps_does_not_want_a_core_all_the_time() -> None:
 
 
 def test_waiting_for_a_policy_server_is_nobody_s_own_time() -> None:
-    one = played(100, wait_s=10.0)
-    assert cost_of([one], 500).busy == pytest.approx(1.0)
+    one = played(100, wait_s=10.0, cpu_s=0.5 + 1.0 + 0.2)
+    cost = cost_of([one, played(100, wait_s=2.0, cpu_s=0.5 + 1.0 + 0.2)], 500, served=True)
+    assert (cost.busy, cost.infer, cost.transfer) == pytest.approx((1.0, 0.0, 0.2))
 
 
 def test_episodes_that_were_cut_count_as_at_least_so_long() -> None:

@@ -64,6 +64,11 @@ def test_a_saturated_server_gives_its_batch_over_its_pass() -> None:
     assert twice.looks_per_s == pytest.approx(2 * found.looks_per_s, rel=0.15)
 
 
+def test_transfer_is_the_server_s_work_for_each_row() -> None:
+    found = pace(Work(1e-3, 0.0, transfer=0.01), Layout(16, 1), 16, server(infer={1: 0.02, 8: 0.04}, max_batch=8))
+    assert found.looks_per_s == pytest.approx(8 / (0.04 + 8 * 0.01), rel=0.1)
+
+
 def test_a_server_on_the_processor_takes_its_share_of_the_cores() -> None:
     """Each look is 10 ms of a core for the worker and 10 for the policy: one core makes 50 a second, two make 100."""
     own = server(infer={1: 0.01, 2: 0.02, 4: 0.04}, own_device=False)

@@ -105,7 +105,7 @@ def test_what_cannot_be_measured_is_said(flags: list[str], words: str, capsys: p
     assert words in capsys.readouterr().err
 
 
-def test_layout_flags_that_were_given_are_replaced_by_the_advice() -> None:
+def test_help_fits_a_page() -> None:
     text = tune.HELP
     assert len(text.splitlines()) <= 40
     assert max(map(len, text.splitlines())) <= 80

@@ -219,7 +219,12 @@ def _measured(figures: Figures) -> list[tuple[str, str]]:
         length = f"{cost.steps:.0f} steps" + (" (none ended sooner)" if cost.is_cut else "")
         words = f"reset {_ms(cost.reset)}, step {_ms(cost.step)}, {length}"
         words += f"; a look every {cost.steps_a_look:.3g} steps: render {_ms(cost.render)}"
-        words += f", policy {_ms(cost.infer)}" if figures.server is None else ""
+        policy = (
+            f", policy {_ms(cost.infer)}"
+            if figures.server is None
+            else f", to the server and back {_ms(cost.transfer)}"
+        )
+        words += policy
         words += f"; film {_ms(cost.film)} a step" if cost.film else ""
         facts.append((name[:10], words))
     facts.append(("Worker", _mb(figures.worker_memory) + _gpu_words(figures.worker_gpu_memory)))

@@ -15,7 +15,8 @@ from robotrials.tuning.messages import Played
 class EpisodeCost:
     """Means over what was played, in seconds: ``reset`` and ``rest`` (the engine's own) an episode, ``step`` a step,
     ``render`` and ``infer`` a look, ``film`` a step that is filmed. ``steps`` an episode, ``steps_a_look``.
-    ``busy`` is the share of a worker's own time in which it wants a core; the rest it sleeps."""
+    ``busy`` is the share of a worker's own time in which it wants a core; the rest it sleeps. ``transfer``: of a look
+    at a policy server, what is neither the policy's nor waiting for others."""
 
     reset: float
     step: float
@@ -26,6 +27,7 @@ class EpisodeCost:
     steps: float
     steps_a_look: float
     busy: float
+    transfer: float = 0.0
     lengths: tuple[int, ...] = ()
     """Of the episodes that were played to their end."""
     is_cut: bool = False
@@ -95,8 +97,8 @@ class Figures:
         return _mean_cost(list(self.costs.values()), max_steps)
 
 
-def cost_of(played: Sequence[Played], max_steps: int) -> EpisodeCost:
-    """Of one task. The length of episodes is estimated with those that were cut: they went on for so long at least."""
+def cost_of(played: Sequence[Played], max_steps: int, served: bool = False) -> EpisodeCost:
+    """Of one task; ``served``: the policy was in a server. Episodes that were cut count as at least so long."""
     steps, looks = sum(p.steps for p in played), sum(p.looks for p in played)
     plain = [p for p in played if not p.filmed] or list(played)
     plain_looks = sum(p.looks for p in plain)
@@ -107,7 +109,7 @@ def cost_of(played: Sequence[Played], max_steps: int) -> EpisodeCost:
     )
     known = [p.reset_s + p.simulate_s + p.render_s + p.infer_s + p.wait_s + p.film_s for p in played]
     rest = fmean(max(0.0, p.total_s - k) for p, k in zip(played, known, strict=True))
-    own = sum(p.total_s - p.wait_s for p in played)
+    own = sum(p.total_s - p.wait_s - (p.infer_s if served else 0.0) for p in played)
     # What it computed, and what it would have, had there been a core.
     wanted = sum(p.cpu_s + p.queued_s for p in played)
     ended = [p.steps for p in played if not p.cut]
@@ -115,12 +117,14 @@ def cost_of(played: Sequence[Played], max_steps: int) -> EpisodeCost:
         reset=fmean(p.reset_s for p in played),
         step=sum(p.simulate_s for p in played) / steps,
         render=render,
-        infer=sum(p.infer_s for p in played) / looks,
+        infer=0.0 if served else sum(p.infer_s for p in played) / looks,
         rest=rest,
         film=max(0.0, film),
         steps=expected_steps([(p.steps, p.cut) for p in played], max_steps),
         steps_a_look=steps / looks,
         busy=min(1.0, wanted / own) if own else 1.0,
+        # Where several shared the server, the one that waited least waited least for the others.
+        transfer=min(p.wait_s / p.looks for p in played) if served else 0.0,
         lengths=tuple(ended) if len(ended) == len(played) else (),
         is_cut=not ended,
     )
@@ -145,7 +149,7 @@ def expected_steps(lengths: Sequence[tuple[int, bool]], limit: int) -> float:
 
 
 def _mean_cost(costs: Sequence[EpisodeCost], max_steps: int) -> EpisodeCost:
-    names = ("reset", "step", "render", "infer", "rest", "film", "steps_a_look", "busy")
+    names = ("reset", "step", "render", "infer", "rest", "film", "steps_a_look", "busy", "transfer")
     means: dict[str, Any] = {name: fmean(getattr(cost, name) for cost in costs) for name in names}
     steps = min(float(max_steps), fmean(cost.steps for cost in costs))
     return EpisodeCost(**means, steps=steps, is_cut=all(cost.is_cut for cost in costs))

@@ -65,7 +65,7 @@ def measure(prepared: PreparedRun, seconds: float, say: Say, coordinator_s: floa
         cores = available_cores()
         count = max(1, cores - (0 if server is None or server.own_device else 1))
         workers = probes.play(prepared.rendering, count, seconds * (1 - _POLICY_SHARE if server else 1), say)
-        costs = _costs(prepared.plan, workers.played)
+        costs = _costs(prepared.plan, workers.played, served=server is not None)
         drawn = _compare_rendering(prepared, probes, workers, seconds, say)
     gpus = _gpus()
     return Figures(
@@ -253,9 +253,9 @@ def _sample(plan: Plan, number: int, count: int) -> tuple[EpisodeSpec, ...]:
     return tuple(episode for own in found.values() for episode in (own[number::count] or own))
 
 
-def _costs(plan: Plan, played: Sequence[Played]) -> dict[str, EpisodeCost]:
+def _costs(plan: Plan, played: Sequence[Played], served: bool) -> dict[str, EpisodeCost]:
     limits = {task.name: task.max_steps for task in plan.tasks}
-    return {name: cost_of(own, limits[name]) for name, own in by_task(played).items()}
+    return {name: cost_of(own, limits[name], served) for name, own in by_task(played).items()}
 
 
 def _compare_rendering(

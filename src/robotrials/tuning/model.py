@@ -41,17 +41,19 @@ class Pace:
 
 @dataclass(frozen=True)
 class Work:
-    """A look and what comes with it: ``think`` seconds on a core, ``sleep`` seconds without one."""
+    """A look and what comes with it: ``think`` seconds on a core, ``sleep`` without one, ``transfer`` a row to the
+    server and back, which is the server's work."""
 
     think: float
     sleep: float
+    transfer: float = 0.0
 
 
 def work_of(cost: EpisodeCost, filmed: float, with_policy: bool) -> Work:
     """Of an average look; resets, films (of the share ``filmed`` of episodes) and the rest are spread over it."""
     own = cost.own_s / cost.looks + (cost.infer if with_policy else 0.0)
     own += filmed * cost.film * cost.steps_a_look
-    return Work(own * cost.busy, own * (1.0 - cost.busy))
+    return Work(own * cost.busy, own * (1.0 - cost.busy), cost.transfer)
 
 
 def pace(work: Work, layout: Layout, cores: int, server: ServerCost | None, answer_s: float = 0.0) -> Pace:
@@ -129,7 +131,9 @@ class _Simulation:
             if not full and all_busy and self._now < server.held_until - 1e-12:
                 continue
             server.playing = [server.waiting.popleft() for _ in range(min(self._cap(server), len(server.waiting)))]
-            server.left = server.last_pass = self._cost.pass_s(len(server.playing), self._layout.max_batch)
+            rows = len(server.playing)
+            server.last_pass = self._cost.pass_s(rows, self._layout.max_batch) + rows * self._work.transfer
+            server.left = server.last_pass
 
     def _next_step(self) -> tuple[float, float, int]:
         """Seconds until something ends, the speed on cores until then, and how many want one."""
@@ -221,6 +225,7 @@ def predict(figures: Figures, tasks: Sequence[Task], layout: Layout) -> Predicti
         "simulate": cost.steps * cost.step,
         "render": cost.looks * cost.render,
         "film": filmed * cost.film * cost.steps,
+        "transfer": cost.looks * cost.transfer,
         "infer": cost.looks * (cost.infer if figures.server is None else _alone(figures.server)),
     }
     memory = layout.workers * figures.worker_memory + layout.servers * (figures.server.memory if figures.server else 0)
@@ -247,6 +252,7 @@ def _mixture(figures: Figures, tasks: Sequence[Task]) -> EpisodeCost:
         steps=steps,
         steps_a_look=steps / looks,
         busy=sum(share * cost.busy for share, cost in costs),
+        transfer=sum(share * cost.transfer for share, cost in costs),
     )
 
 

@@ -6,6 +6,7 @@ It plays through ``running.rollout``, as workers do, in the interpreter and with
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import logging
 import os
@@ -64,12 +65,13 @@ class WorkerProbe:
         try:
             warm = self._one(env, task, episodes[0], max(_WARM_STEPS, self._chunk + 1), False, build_s)
             pace = (warm.total_s - warm.reset_s) / max(1, warm.steps)
-            count = 0
-            while not count or time.monotonic() + warm.reset_s + pace * _WARM_STEPS < ends:
+            # One that is filmed tells what filming takes only beside one that is not.
+            count, least = 0, 2 if self._task.filmed else 1
+            while count < least or time.monotonic() + warm.reset_s + pace * _WARM_STEPS < ends:
                 room = int((ends - time.monotonic() - warm.reset_s) / pace)
                 episode = episodes[count % len(episodes)]
                 played = self._one(
-                    env, task, episode, max(room, 2 * self._chunk + 1), self._task.filmed and count % 2 == 0, build_s
+                    env, task, episode, max(room, 2 * self._chunk + 1), self._task.filmed and count % 2 == 1, build_s
                 )
                 pace = (played.total_s - played.reset_s) / max(1, played.steps)
                 count += 1
@@ -102,17 +104,19 @@ class WorkerProbe:
             film_s=film_s,
             total_s=times.total + film_s,
             cpu_s=time.process_time() - cpu,
-            queued_s=_queued_s() - queued,
+            queued_s=max(0.0, _queued_s() - queued),
             build_s=build_s,
         )
 
 
 def _queued_s() -> float:
-    """Seconds this thread was runnable without a core (Linux, schedstat); 0.0 where the kernel does not count them."""
-    try:
-        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) * 1e-9
-    except (OSError, IndexError, ValueError):
-        return 0.0
+    """Seconds that threads of this process were runnable without a core (Linux, schedstat; those that have ended are
+    not counted). 0.0 where the kernel does not tell. Not of this thread alone: software GL draws in another."""
+    total = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            total += int(path.read_text().split()[1])
+    return total * 1e-9
 
 
 def main() -> None:
