@@ -93,6 +93,7 @@ bench: setup ## the figures of docs/benchmarks.md
 	$(VENV)/bin/python bench/leaderboard.py
 	$(VENV)/bin/python bench/remote.py
 	$(VENV)/bin/python bench/schedule_simulation.py
+	$(VENV)/bin/python bench/distributed.py --chunk=10
 	$(VENV)/bin/python bench/tune.py
 
 $(DOCS)/$(STAMP): pyproject.toml requirements/docs.txt scripts/make_venv.sh
