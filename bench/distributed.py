@@ -145,9 +145,7 @@ def main() -> None:
     bound = left / WORKERS
     print(f"{len(records)} episodes, {WORKERS} workers over TCP, {options.chunk} actions a look")
     as_slept = wall / (bound * slept / STEP_S)
-    print(
-        f"  bound {bound:.1f} s, wall {wall:.1f} s: {wall / bound:.3f} of it, {as_slept:.3f} with steps as they were slept"
-    )
+    print(f"  bound {bound:.1f} s, wall {wall:.1f} s: {wall / bound:.3f} of it; {as_slept:.3f} with steps as slept")
     print(f"  a step of 20 ms took {1e3 * slept:.2f} ms, waiting for the policy {1e3 * waited:.2f} ms a step")
     figures = {"bound_s": round(bound, 2), "wall_s": round(wall, 2), "ratio": round(wall / bound, 3)}
     figures["ratio_as_slept"] = round(as_slept, 3)
