@@ -57,7 +57,9 @@ def timed(command: list[str]) -> tuple[float, float]:
     """Wall and CPU seconds of a command that must succeed."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={"MUJOCO_GL": "egl", **os.environ, "HF_HUB_OFFLINE": "1"}
+    )
     wall = time.monotonic() - began
     if done.returncode:
         raise SystemExit(f"{command} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")

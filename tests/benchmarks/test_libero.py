@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import subprocess
 import sys
@@ -103,7 +104,8 @@ def lerobots_episode(task: TaskSpec, env: LiberoEnv, index: int, played: np.ndar
         for action in (*played, None):
             pictures = [seen[name][::-1, ::-1] for name in ("agentview_image", "robot0_eye_in_hand_image")]
             proprioception = [seen[f"robot0_{name}"] for name in ("eef_pos", "eef_quat", "gripper_qpos")]
-            told.append((original.get_sim_state(), *proprioception, *pictures))
+            rotation = np.array(original.robots[0].controller.ee_ori_mat)
+            told.append((original.get_sim_state(), *proprioception, rotation, *pictures))
             if action is not None:
                 seen, reward, done, _ = original.step(action)
                 told.append((reward, bool(done or original.check_success())))
@@ -120,7 +122,8 @@ def our_episode(task: TaskSpec, env: LiberoEnv, index: int, played: np.ndarray) 
     for step, action in enumerate((*played, None)):
         seen = env.observe(task.images if step % 3 == 0 else [])
         pictures = [seen[key] for key in IMAGES] if step % 3 == 0 else []
-        told.append((scene.state, scene.eef_pos, scene.eef_quat, scene.gripper_qpos, *pictures))
+        proprioception = (scene.eef_pos, scene.eef_quat, scene.gripper_qpos, scene.controller_rotation)
+        told.append((scene.state, *proprioception, *pictures))
         if action is not None:
             outcome = env.step(action)
             told.append((outcome.reward, outcome.success))
@@ -269,6 +272,21 @@ def test_observations_are_what_the_policy_sees(stove: Scene) -> None:
     picture = seen[IMAGES[0]]
     assert isinstance(picture, np.ndarray)
     assert picture[: SIZE // 8].mean() != pytest.approx(picture[-SIZE // 8 :].mean(), abs=5)
+
+
+def test_xvla_gets_a_state_of_its_own_and_the_wrists_picture_as_drawn(
+    stove: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, env = stove
+    env.reset(episode(task, 0))
+    usual = env.observe(task.images)
+    monkeypatch.setattr(env, "_config", dataclasses.replace(env._config, layout="xvla"))
+    seen = env.observe(task.images)
+    rotation = env._scene.controller_rotation.astype(np.float32)
+    state = np.concatenate([usual["observation.state"][:3], rotation[:, 0], rotation[:, 1], np.zeros(11, np.float32)])
+    np.testing.assert_array_equal(seen["observation.state"], state)
+    np.testing.assert_array_equal(seen[IMAGES[0]], usual[IMAGES[0]])
+    np.testing.assert_array_equal(seen[IMAGES[1]], usual[IMAGES[1]][::-1, ::-1])
 
 
 def test_absolute_control_goes_to_a_pose_and_relative_control_by_an_offset(stove: Scene) -> None:

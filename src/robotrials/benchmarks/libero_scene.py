@@ -106,6 +106,11 @@ class Scene:
         return int(1 + self._model.nq + self._model.nv)
 
     @property
+    def controller_rotation(self) -> np.ndarray:
+        """The gripper's rotation (3, 3) as its controller last saw it."""
+        return np.array(self._env.robots[0].controller.ee_ori_mat)
+
+    @property
     def cameras(self) -> list[str]:
         return list(self._env.sim.model.camera_names)
 

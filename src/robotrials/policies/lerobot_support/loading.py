@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.options import coerce, nearest
-from robotrials.policies.lerobot_support import checkpoint, lean_imports
+from robotrials.policies.lerobot_support import checkpoint, lean_imports, xvla
 from robotrials.policies.lerobot_support.checkpoint import Checkpoint
 from robotrials.policies.lerobot_support.lerobot_api import (
     FeatureType,
@@ -264,6 +264,8 @@ def _processors(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProc
     preprocessor, postprocessor = make_pre_post_processors(
         policy_cfg=config, pretrained_path=str(found.folder), preprocessor_overrides=overrides
     )
+    if config.type == xvla.KIND:
+        xvla.add_benchmark_steps(preprocessor, postprocessor)
     return preprocessor, postprocessor
 
 
