@@ -54,7 +54,7 @@ def make_run(folder: Path) -> Iterator[Callable[..., ChaosRun]]:
     def make(flags: Sequence[str], name: str = "", directory: Path | None = None) -> ChaosRun:
         place = folder / name
         place.mkdir(exist_ok=True)
-        made.append(ChaosRun(place, (*flags, f"--env.scratch={place}") if flags[:3] == TOY else flags, directory))
+        made.append(ChaosRun(place, (*flags, f"--env.scratch={place}") if TOY[1] in flags else flags, directory))
         return made[-1]
 
     yield make

@@ -174,9 +174,10 @@ def test_a_second_coordinator_is_refused_and_the_first_goes_on(
     run = make_run(TWENTY)
     first = run.begin()
     run.wait_for_records(1)
+    first.send_signal(signal.SIGSTOP)  # so that it cannot be over sooner than the others are there
     for words in (["resume", str(run.directory)], ["eval", *run.flags, "--eval.record=none"]):
         second = run.command(*words, *([f"--output_dir={run.directory}"] if words[0] == "eval" else []))
         assert run.wait(second) == 1, run.said
-    assert first.poll() is None
+    first.send_signal(signal.SIGCONT)
     check(run, reference("toy"), status=run.wait(first), says=[f"in use by process {first.pid}", "stop it first"])
     assert run.said.count("in use by process") == 2
