@@ -56,8 +56,10 @@ def test_observation_and_action_are_those_of_lerobot_evals_pipelines() -> None:
     add_benchmark_steps(own_before, own_after)
     processing = Processing(own_before, own_after, torch.device("cpu"), history=None)
     found = processing.batch([{IMAGE: image, STATE: state, "task": "lift it"}])
-    for key in (IMAGE, STATE, "domain_id"):
+    for key in (IMAGE, STATE):
         assert torch.equal(found[key], expected[key]), key
+    # lerobot-eval loses it between its two pipelines; the policy then takes 0, which it is.
+    assert found["domain_id"].tolist() == [0]
     actions = processing.actions(chunk)
     assert actions.shape == (1, 5, 7)
     np.testing.assert_array_equal(actions[0], torch.cat(steps).numpy())

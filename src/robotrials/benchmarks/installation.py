@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-GL_LIBRARIES = ("libegl1", "libegl-mesa0", "libgl1-mesa-dri", "libosmesa6")
+GL_LIBRARIES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libosmesa6")
 """Debian packages with which MuJoCo renders without a display."""
+OPENCV_LIBRARIES = ("libgl1", "libglib2.0-0")
+"""Debian packages that OpenCV loads when it is imported."""
 
 
 @dataclass(frozen=True)

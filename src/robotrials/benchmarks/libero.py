@@ -155,7 +155,7 @@ class Libero(Benchmark):
             "scipy==1.17.1",
         ),
         python=">=3.11,<3.12",
-        system=GL_LIBRARIES,
+        system=(*GL_LIBRARIES, "libglib2.0-0"),
     )
 
     def __init__(self, config: LiberoConfig) -> None:

@@ -85,7 +85,7 @@ class LiberoPlus(Benchmark):
             "termcolor==3.3.0",
         ),
         python=">=3.11,<3.12",
-        system=(*GL_LIBRARIES, "libmagickwand-6.q16-6"),
+        system=(*GL_LIBRARIES, "libglib2.0-0", "libmagickwand-6.q16-6"),
     )
 
     def __init__(self, config: LiberoPlusConfig) -> None:

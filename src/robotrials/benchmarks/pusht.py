@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
-from robotrials.benchmarks.installation import Installation
+from robotrials.benchmarks.installation import OPENCV_LIBRARIES, Installation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -68,7 +68,9 @@ class PushT(Benchmark):
         "opencv-python-headless",
     )
     Config = PushTConfig
-    installation = Installation(requirements=("gym-pusht==0.1.8", "pymunk==6.11.1", "gymnasium==1.4.0"))
+    installation = Installation(
+        requirements=("gym-pusht==0.1.8", "pymunk==6.11.1", "gymnasium==1.4.0"), system=OPENCV_LIBRARIES
+    )
 
     def __init__(self, config: PushTConfig) -> None:
         super().__init__(config)

@@ -64,7 +64,7 @@ class Robosuite(Benchmark):
     installation = Installation(
         requirements=("robosuite==1.5.2", "mujoco==3.3.0", "numpy==1.26.4", "numba==0.68.1", "scipy==1.17.1"),
         python=">=3.11,<3.13",
-        system=GL_LIBRARIES,
+        system=(*GL_LIBRARIES, "libglib2.0-0"),
     )
 
     def __init__(self, config: RobosuiteConfig) -> None:

@@ -13,6 +13,7 @@ _LIBRARY = {
     "libosmesa6": "OSMesa",
     "libgl1": "GL",
     "libgles2": "GLESv2",
+    "libglib2.0-0": "glib-2.0",
     "libvulkan1": "vulkan",
 }
 """Libraries by which a package is known to be there where another package, or none, has brought them."""
