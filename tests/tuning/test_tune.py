@@ -96,6 +96,7 @@ def test_nothing_is_left_in_the_run_s_directory(tmp_path: Path, capsys: pytest.C
         (["--seconds=0"], "--seconds must be between 1 and 3600"),
         (["--policy.type=expert", "--env.type=tests.toy:Toy", "--seconds=x"], "--seconds"),
         (["--policy.type=expert"], "--env.type is missing"),
+        (["--policy.type=tests.toy:Seer", "--env.type=tests.toy:Toy", "--eval.runtime=ray"], "not --eval.runtime=ray"),
         (["--policy.type=tests.toy:Unbuildable", "--env.type=tests.toy:Toy", "--seconds=1"], "weights are corrupt"),
         (["--policy.type=tests.toy:WantsSonar", "--env.type=tests.toy:Toy", "--seconds=1"], "observation.sonar"),
     ],

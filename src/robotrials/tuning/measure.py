@@ -26,7 +26,6 @@ from robotrials.plan.plan import Plan
 from robotrials.policies import registry as policies
 from robotrials.running.assembly import slot_of
 from robotrials.running.evaluate import PreparedRun
-from robotrials.running.launchers.container import ENGINES
 from robotrials.running.launchers.local import LocalLauncher
 from robotrials.running.memory import available_memory
 from robotrials.running.pulse import TOKEN_VARIABLE
@@ -39,6 +38,8 @@ from robotrials.wire.transport import new_token
 
 Say = Callable[[str], None]
 
+_HERE = ("local", "external")
+"""Runtimes whose workers are such processes as are measured."""
 _POLICY_SHARE = 0.35
 """Of the time given, for batches; the rest is played."""
 _LARGEST_BATCH = 64
@@ -56,7 +57,7 @@ def measure(prepared: PreparedRun, seconds: float, say: Say, coordinator_s: floa
         ConfigError: workers in containers, or a probe that cannot start or play; the message holds what it said last.
     """
     runtime = prepared.config.eval.runtime
-    if runtime in ENGINES:
+    if runtime not in _HERE:
         raise ConfigError(
             f"robotrials tune measures processes of this machine, not --eval.runtime={runtime}: leave it out"
         )
