@@ -71,7 +71,8 @@ class Container:
     ) -> list[str]:
         uid, gid = user_in_container()
         pull = "never" if name else self._settings.pull
-        words = [self.engine, "run", "--rm", "--init", f"--pull={pull}", "--network=none"]
+        words = [self.engine, "run", "--rm", f"--pull={pull}", "--network=none"]
+        words += ["--init"] if self.engine == "docker" else []  # podman's is a package of its own, often not there
         words += ["--read-only", f"--tmpfs=/tmp:rw,exec,size={self._settings.shm_size}", f"--user={uid}:{gid}"]
         words += ["--cap-drop=ALL", "--security-opt=no-new-privileges", f"--shm-size={self._settings.shm_size}"]
         words += [f"--cpus={self._settings.cpus:g}", "--pids-limit=512"]
