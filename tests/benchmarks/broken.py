@@ -84,6 +84,12 @@ class FaultyEnv(ToyEnv):
         seen = super().observe(cameras)
         if self.fault == "shapes":
             seen["observation.state"] = np.zeros(3, np.float32)
+        if self.fault == "shapes later" and self._step > 4:
+            seen["observation.state"] = seen["observation.state"].astype(np.float64)  # type: ignore[union-attr]
+        if self.fault == "nan" and self._step > 4:
+            seen["observation.state"] = np.full(2, np.nan, np.float32)
+        if self.fault == "nan at once":
+            seen["observation.state"] = np.array([np.nan, self.goal], np.float32)
         if self.fault == "own arrays":
             self.buffer[:] = (self.position, self.goal)
             seen["observation.state"] = self.buffer
@@ -93,6 +99,10 @@ class FaultyEnv(ToyEnv):
         outcome = super().step(action)
         if self.fault == "success" and self._step > 7:
             return outcome._replace(success=None)
+        if self.fault == "share":
+            return outcome._replace(success=0.3)  # type: ignore[arg-type]
+        if self.fault == "ends at once":
+            return outcome._replace(terminated=True, success=False)
         if self.fault == "step limit" and self._step == 9:
             return outcome._replace(terminated=False, truncated=True)
         return outcome

@@ -76,6 +76,24 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
     assert re.search(WORDS[promise], found[promise]), found[promise]
 
 
+@pytest.mark.parametrize(
+    ("fault", "promise", "words"),
+    [
+        ("shapes later", "shapes", r"episode 0, step 5: observation.state is float64\[2\], declared as float32\[2\]"),
+        ("nan", "shapes", "episode 0, step 5: observation.state holds NaN in 2 of 2 numbers"),
+        ("nan at once", "shapes", "observation.state holds NaN in 1 of 2 numbers"),
+        ("share", "success", r"episode 0, step 1: success is 0\.3; right is True or False"),
+    ],
+)
+def test_what_shows_only_in_the_middle_of_an_episode_breaks_its_own_promise_alone(
+    fault: str, promise: str, words: str
+) -> None:
+    report = check(faulty(fault), Settings(episodes=2, steps=8, expert=False, memory=0))
+    found = {finding.promise: finding.detail for finding in report.broken}
+    assert list(found) == [promise], report
+    assert re.search(words, found[promise]), found[promise]
+
+
 def test_playings_are_compared_step_by_step() -> None:
     one = Trace([{"s": np.zeros(2)}, {"s": np.zeros(2)}], [(0.0, False, False, False)])
     other = Trace([{"s": np.zeros(2)}, {"s": np.array([0.0, 0.25])}], [(0.0, False, False, False)])
@@ -115,7 +133,7 @@ def test_a_benchmark_that_takes_the_process_with_it_is_a_finding(capsys: pytest.
     ("words", "message"),
     [
         (["check-env", "pusht", "--env.fsp=3"], "--env.fsp"),
-        (["check-env", "pusht", "--stps=3"], "did you mean steps"),
+        (["check-env", "pusht", "--stps=3"], "did you mean --steps"),
         (["check-env", "pusht", "metaworld"], "takes one benchmark"),
         (["check-env", "--steps=3"], "takes one benchmark"),
     ],

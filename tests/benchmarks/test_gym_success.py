@@ -35,9 +35,14 @@ def test_a_truth_value_may_come_in_many_types(value: Any) -> None:
 
 
 def test_a_value_that_is_no_truth_value_is_refused() -> None:
-    for value in (np.zeros(2), "yes", None):
+    for value in (np.zeros(2), "yes", None, 0.3, -1, 2, float("nan"), np.float32(0.999)):
         with pytest.raises(ConfigError, match=r"info:solved.*no truth value"):
             SuccessRule(key="solved").read(0.0, False, False, {"solved": value})
+
+
+def test_a_share_is_named_as_it_was_given() -> None:
+    with pytest.raises(ConfigError, match=r"info:solved: it holds 0\.3, which is no truth value"):
+        SuccessRule(key="solved").read(0.0, True, False, {"solved": 0.3})
 
 
 def test_a_key_that_is_missing_means_not_yet_and_at_the_end_that_nothing_was_said() -> None:

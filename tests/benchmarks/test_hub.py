@@ -190,3 +190,10 @@ def test_a_missing_success_signal_is_none_only_at_the_end() -> None:
     assert success_of({}, ended=True) is None
     assert success_of({"final_info": {"is_success": np.array([True])}}, ended=True) is True
     assert success_of({"is_success": False, "success": True}, ended=True) is False
+
+
+@pytest.mark.parametrize("value", [0.3, float("nan"), -1, "yes", np.array([True, False])])
+def test_a_success_signal_that_is_no_truth_value_is_an_error(value: Any) -> None:
+    for info in ({"is_success": value}, {"final_info": {"is_success": value}}):
+        with pytest.raises(ConfigError, match=r"is_success in the environment's info: it holds .*no truth value"):
+            success_of(info, ended=True)

@@ -20,6 +20,7 @@ import numpy as np
 
 from robotrials.benchmarks import trace as traces
 from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.conformance_shapes import entry_problem, keys_problem, picture_problem, trace_problem
 from robotrials.benchmarks.promises import PROMISES
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.trace import VIDEO, Trace, first_difference, play
@@ -137,25 +138,21 @@ class TaskChecker:
         env, task = self._env(), self.task
         self._reset(env, self.episodes[0])
         seen = env.observe(task.images)
-        _same_keys(set(seen) - {"task"}, set(task.observations), "observe(all cameras)")
-        for key, feature in task.observations.items():
-            value = seen[key]
-            if feature.dtype == "str":
-                continue
-            if not isinstance(value, np.ndarray):
-                raise Broken(f"{key} is a {type(value).__name__}, declared as {feature}")
-            if value.shape != feature.shape or value.dtype != feature.dtype:
-                raise Broken(f"{key} is {value.dtype}{list(value.shape)}, declared as {feature}")
         states = {key for key in task.observations if key not in task.images}
-        _same_keys(set(env.observe(())) - {"task"}, states, "observe(no camera)")
+        _refuse(keys_problem(set(seen) - {"task"}, set(task.observations)), "observe(all cameras)")
+        for key, feature in task.observations.items():
+            _refuse(entry_problem(seen[key], feature), key)
+        _refuse(keys_problem(set(env.observe(())) - {"task"}, states), "observe(no camera)")
         for camera in task.images:
-            _same_keys(set(env.observe([camera])) - {"task"}, {*states, camera}, f"observe({camera})")
+            found = set(env.observe([camera])) - {"task"}
+            _refuse(keys_problem(found, {*states, camera}), f"observe({camera})")
         picture = env.render()
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
-            raise Broken(f"render() gives {picture.dtype}{list(picture.shape)}, not uint8[H, W, 3]")
+        _refuse(picture_problem(picture), "render()")
         if task.record_key and not np.array_equal(picture, env.observe([task.record_key])[task.record_key]):
             raise Broken(f"record_key is {task.record_key}, but render() gives another picture")
-        return f"{len(task.observations)} entries"
+        for number in range(len(self.episodes)):
+            _refuse(trace_problem(self._trace(number), task), f"episode {number},")
+        return f"{len(task.observations)} entries, at every step"
 
     def own_arrays(self) -> None:
         env = self._env()
@@ -170,7 +167,7 @@ class TaskChecker:
                 break
         env.observe(self.task.images)
         env.render()
-        changed = [key for key in given if not np.array_equal(given[key], kept[key])]
+        changed = [key for key in given if not _same(given[key], kept[key])]
         if changed:
             raise Broken(f"{', '.join(changed)}: the array that was handed out changes with later steps; copy it")
 
@@ -188,7 +185,7 @@ class TaskChecker:
         for number in range(1, len(self.episodes)):
             other = self._trace(number)
             shared = first.seen[0].keys() & other.seen[0].keys()
-            if any(not np.array_equal(first.seen[0][key], other.seen[0][key]) for key in shared):
+            if any(not _same(first.seen[0][key], other.seen[0][key]) for key in shared):
                 return "the first observations differ"
         raise Broken(f"{len(self.episodes)} episodes with different seeds begin with the very same observation")
 
@@ -243,8 +240,11 @@ class TaskChecker:
     def success(self) -> str:
         steps = 0
         for number in range(len(self.episodes)):
-            for step, (reward, _, _, success) in enumerate(self._trace(number).outcomes, 1):
+            trace = self._trace(number)
+            for step, (reward, _, _, success) in enumerate(trace.outcomes, 1):
                 steps += 1
+                if step in trace.odd:
+                    raise Broken(f"episode {number}, step {step}: success is {trace.odd[step]}; right is True or False")
                 if success is None:
                     raise Broken(f"episode {number}, step {step}: success is None; read it from the simulator")
                 if not math.isfinite(reward):
@@ -378,11 +378,14 @@ class TaskChecker:
         return traces.load(path, len(numbers)), done.stdout, done.stderr
 
 
-def _same_keys(found: set[str], declared: set[str], call: str) -> None:
-    if found != declared:
-        parts = [f"lacks {', '.join(sorted(declared - found))}"] if declared - found else []
-        parts += [f"has {', '.join(sorted(found - declared))} besides"] if found - declared else []
-        raise Broken(f"{call} {' and '.join(parts)}")
+def _refuse(problem: str | None, what: str) -> None:
+    if problem:
+        raise Broken(f"{what} {problem}")
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are equal; NaN equals itself, which ``shapes`` finds fault with."""
+    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
 def _resident_mb() -> float:

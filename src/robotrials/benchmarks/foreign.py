@@ -15,7 +15,7 @@ import numpy as np
 from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome
 from robotrials.benchmarks.foreign_probe import Scene, ask
 from robotrials.benchmarks.gym_layout import lay_out
-from robotrials.benchmarks.gym_success import KNOWN_KEYS
+from robotrials.benchmarks.gym_success import KNOWN_KEYS, truth
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.episode import EpisodeSpec
@@ -163,12 +163,15 @@ def success_of(info: Mapping[str, Any], ended: bool) -> bool | None:
     """What one step's info says: LeRobot's ``is_success``, in it or in its ``final_info``; other known names too.
 
     Before the end, saying nothing means not yet; at the end it is None: nobody said.
+
+    Raises:
+        ConfigError: what it says is no truth value.
     """
     final = info.get("final_info")
     for place in (info, final if isinstance(final, Mapping) else {}):
         for key in KNOWN_KEYS:
             if key in place:
-                return bool(np.asarray(place[key]).any())
+                return truth(place[key], f"{key} in the environment's info")
     return None if ended else False
 
 

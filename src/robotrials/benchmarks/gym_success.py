@@ -41,10 +41,21 @@ class SuccessRule:
             return terminated
         if self.key not in info:
             return None if terminated or truncated else False
-        value = np.asarray(info[self.key])
-        if value.size != 1 or value.dtype.kind not in "biuf":
-            raise ConfigError(f"--env.success=info:{self.key}: it holds {info[self.key]!r}, which is no truth value")
-        return bool(value.item())
+        return truth(info[self.key], f"--env.success=info:{self.key}")
+
+
+def truth(value: Any, what: str) -> bool:
+    """``value`` as a truth value: a bool, or a number that is exactly 0 or 1, alone or in an array of one.
+
+    A share of subtasks, NaN and -1 are all true to Python, and no success.
+
+    Raises:
+        ConfigError: it is none; the message begins with ``what``.
+    """
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "biuf" or array.item() not in (0, 1):
+        raise ConfigError(f"{what}: it holds {value!r}, which is no truth value")
+    return bool(array.item())
 
 
 def parse(text: str) -> SuccessRule | None:

@@ -39,6 +39,8 @@ class Trace:
 
     seen: list[dict[str, np.ndarray]] = field(default_factory=list)
     outcomes: list[tuple[float, bool, bool, bool | None]] = field(default_factory=list)
+    odd: dict[int, str] = field(default_factory=dict)
+    """Step to a success that was neither a bool nor None, as it was written."""
 
     @property
     def steps(self) -> int:
@@ -129,6 +131,8 @@ def play(
         outcome = env.step(np.asarray(action))
         flags = (bool(outcome.terminated), bool(outcome.truncated))
         success = None if outcome.success is None else bool(outcome.success)
+        if not isinstance(outcome.success, (bool, np.bool_)) and outcome.success is not None:
+            trace.odd[step + 1] = repr(outcome.success)
         trace.outcomes.append((float(outcome.reward), *flags, success))
         if any(flags):
             break
