@@ -320,8 +320,10 @@ def test_a_camera_that_does_not_exist_is_refused(stove: Scene) -> None:
     _, env = stove
     with pytest.raises(ContractError, match=r"has no camera observation\.images\.front; it has: observation\.images"):
         env.observe(["observation.images.front"])
-    benchmark = make_benchmark(EnvChoice("libero", {**STOVE, "camera_name": "agentview_image,ceiling_image"}))
-    with pytest.raises(ConfigError, match="LIBERO has no camera ceiling; it has frontview, birdview, agentview"):
+    benchmark = make_benchmark(EnvChoice("libero", {**STOVE, "camera_name": "agentview_image,canonical_agentview"}))
+    with pytest.raises(
+        ConfigError, match="LIBERO has no camera canonical_agentview; it has frontview, birdview, agentview"
+    ):
         LiberoEnv(benchmark.tasks()[0], benchmark.config, env._scene, env._states)
 
 

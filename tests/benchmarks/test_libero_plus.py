@@ -75,7 +75,20 @@ def test_sentences_are_told_without_what_names_the_variant(checkout: Path) -> No
 
 def test_dimensions_can_be_chosen(checkout: Path) -> None:
     assert [task.group for task in tasks(checkout, perturbation="layout, camera")] == ["camera", "layout", "layout"]
-    assert [task.id for task in tasks(checkout, perturbation="layout", task_ids="0,6")] == [6]
+    assert [task.id for task in tasks(checkout, perturbation="layout", task_ids="6")] == [6]
+
+
+def test_a_task_that_is_named_and_filtered_out_is_an_error(checkout: Path) -> None:
+    named = r"that --env\.perturbation=layout leaves out: 0 \(camera\), 2 \(language\); leave them or"
+    with pytest.raises(ConfigError, match=named):
+        tasks(checkout, perturbation="layout", task_ids="0,2,6")
+    with pytest.raises(ConfigError, match=r"leaves out: 0 \(camera\)"):
+        tasks(checkout, perturbation="layout", task_ids="0")
+
+
+def test_no_task_at_all_is_an_error(checkout: Path) -> None:
+    with pytest.raises(ConfigError, match=r"libero_goal has no task in --env\.task_ids="):
+        tasks(checkout, task_ids="[]")
 
 
 @pytest.mark.parametrize(

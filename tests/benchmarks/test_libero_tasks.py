@@ -113,6 +113,19 @@ def test_libero_pro_tells_the_perturbed_sentence_where_the_sentence_is_perturbed
         ({"task_ids": "three"}, "--env.task_ids must be numbers such as 0,3,7; got three"),
         ({"camera_name": ""}, "--env.camera_name"),
         ({"camera_name_mapping": '{"agentview_image": "image2"}'}, "a name of its own"),
+        (
+            {"camera_name_mapping": '{"agentview": "front"}'},
+            r"--env.camera_name_mapping: agentview is no camera \(did you mean agentview_image\?\); --env.camera_name",
+        ),
+        (
+            {"camera_name": "agentview", "camera_name_mapping": '{"agentview_image": "front"}'},
+            r"agentview_image is no camera \(did you mean agentview\?\)",
+        ),
+        (
+            {"camera_name_mapping": '{"frontveiw_image": "f"}'},
+            r"frontveiw_image is no .*\(did you mean frontview_image",
+        ),
+        ({"camera_name": "agentveiw_image"}, r"LIBERO has no camera agentveiw \(did you mean agentview\?\); known are"),
         ({"observation_width": "0"}, "--env.observation_width"),
         ({"control_mode": "velocity"}, "--env.control_mode must be one of relative, absolute"),
         ({"episode_length": "0"}, "--env.episode_length must be at least 1"),

