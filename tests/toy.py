@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -184,6 +185,13 @@ class DiesOnce(Seer):
             self.mark.touch()
             os._exit(7)
         return super().act(sessions, observations)
+
+
+class OtherWeights(DiesOnce):
+    """As one whose checkpoint is overwritten before its process dies: its successor loads another."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"revision": "second" if self.mark.exists() else "first"}
 
 
 class WrongOnce(Seer):

@@ -306,6 +306,13 @@ def test_policy_server_that_dies_is_replaced_and_its_episodes_are_tried_again(tm
     assert any("policy server s0 was lost (exit status 7); starting another" in m for m in listener.messages)
 
 
+def test_policy_server_that_comes_back_with_other_weights_ends_the_run(tmp_path: Path) -> None:
+    options = {"mark": str(tmp_path / "mark")}
+    config = toy_config(tmp_path / "run", "tests.toy:OtherWeights", policy_servers=1, policy_options=options)
+    with pytest.raises(IdentityError, match=r"revision: first -> second"):
+        run(config)
+
+
 @pytest.mark.parametrize("servers", [1, 2])
 def test_outcomes_do_not_depend_on_policy_servers(tmp_path: Path, undisturbed: str, servers: int) -> None:
     assert run(toy_config(tmp_path / "run", policy_servers=servers, batch_size=3)).complete

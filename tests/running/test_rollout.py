@@ -121,3 +121,38 @@ def test_missing_success_signal_is_an_error_and_no_failure() -> None:
     env = toy.ToyEnv(toy.ToyConfig(trouble="no_success@a/0"))
     with pytest.raises(ContractError, match="no success signal at step 1"):
         play(toy.Seer(), env=env)
+
+
+@pytest.mark.parametrize("told", [0.3, float("nan"), -1, "yes", np.float32(0.5)])
+def test_progress_or_nonsense_is_no_success(told: object) -> None:
+    class Vague(toy.ToyEnv):
+        def step(self, action):
+            return super().step(action)._replace(success=told)
+
+    with pytest.raises(ContractError, match=r"as success at step 1; right is True or False"):
+        play(toy.Seer(), env=Vague(toy.ToyConfig()))
+
+
+@pytest.mark.parametrize("told", [1, 1.0, np.bool_(True), np.float32(1)])
+def test_a_one_of_another_type_is_a_success(told: object) -> None:
+    class Typed(toy.ToyEnv):
+        def step(self, action):
+            return super().step(action)._replace(success=told, terminated=True)
+
+    record = play(toy.Seer(), env=Typed(toy.ToyConfig()))
+    assert (record.end, record.success) == (EndReason.SUCCESS, True)
+
+
+def test_an_observation_that_changes_its_shape_is_an_error() -> None:
+    class Shrinking(toy.ToyEnv):
+        looks = 0
+
+        def observe(self, cameras):
+            seen = super().observe(cameras)
+            self.looks += 1
+            if self.looks == 3:
+                seen["observation.state"] = seen["observation.state"][:1]
+            return seen
+
+    with pytest.raises(ContractError, match=r"declares observation\.state"):
+        play(toy.Seer(n=1), env=Shrinking(toy.ToyConfig()))

@@ -15,7 +15,7 @@ from typing import Any
 
 import zmq
 
-from robotrials.errors import ConfigError, ContractError, WireError
+from robotrials.errors import ConfigError, ContractError, IdentityError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.policies.base import PolicySpec
@@ -105,6 +105,7 @@ class Coordinator:
         self._servers = servers
         self._files = FileReceiver(Path(job.run_dir))
         self._policy: PolicySpec | None = None
+        self._about: Mapping[str, Any] = {}
         self._commit: list[tuple[EpisodeRecord, bool]] = []
         self._free: list[WorkerEntry] = []
         self._start_failures = 0
@@ -280,9 +281,13 @@ class Coordinator:
                     self._give_job(worker)
 
     def _know_policy(self, spec: PolicySpec, about: Mapping[str, Any]) -> None:
+        """What a worker or server has loaded must be what the first one has: one that comes later, or takes the place
+        of one that died, may have found other weights."""
         if self._policy is None:
             check_fit(spec.name, spec.observations, spec.action_dim, self._plan.tasks, self._job.rename_map)
-            self._policy = spec
+            self._on_policy(spec, about)
+            self._policy, self._about = spec, about
+        elif (spec, about) != (self._policy, self._about):
             self._on_policy(spec, about)
 
     def _on_ready(self, entry: WorkerEntry, message: Message) -> None:
@@ -294,7 +299,15 @@ class Coordinator:
             self._send(entry, Stop(misfit))
             self._workers.kill(entry, f"{entry.name} may not join: {misfit}")
             return
-        self._know_policy(message.policy, message.about)
+        try:
+            if self._servers is None:  # else it has nothing but what a server told it
+                self._know_policy(message.policy, message.about)
+        except IdentityError as error:
+            if not entry.joined:
+                raise
+            self._send(entry, Stop(str(error)))
+            self._workers.kill(entry, f"{entry.name} may not join: {error}")
+            return
         self._start_failures = 0
         entry.was_ready = True
         self._become_free(entry)

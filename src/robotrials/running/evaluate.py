@@ -123,7 +123,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     whole = build_plan(benchmark.tasks(), config.eval.n_episodes, config.seed)
     policy = policies.fitted(config.policy, whole.tasks, config.rename_map)
     identified = replace(config, policy=policies.without_places(config.policy))
-    identity = run_identity(identified, benchmark, installed, whole, policies.revision(config.policy))
+    identity = run_identity(identified, benchmark, installed, whole, policies.revision(policy))
     if rendering is not None and rendering.device == "gpu":
         identity["render"] = "gpu"  # its pictures are not the processor's, bit by bit
     plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
@@ -256,7 +256,7 @@ def _run_missing(
         changes = differences(before, loaded) if before is not None else []
         if changes and not prepared.config.allow_mixed:
             raise IdentityError(
-                f"the policy is not loaded as in the earlier part of {prepared.output_dir}. What differs "
+                f"the policy is not loaded as earlier in this run ({prepared.output_dir}). What differs "
                 "(there -> here):\n  " + "\n  ".join(changes) + "\n--allow_mixed=true goes on and records it"
             )
         if changes:

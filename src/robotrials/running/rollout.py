@@ -38,6 +38,11 @@ class Eyes:
         self._instruction = task.instruction
         self._features = task.observations
         self._keys = {env_key_of(key, rename_map): key for key in spec.observations}
+        self._shapes = {
+            key: feature.shape
+            for key, feature in task.observations.items()
+            if key in self._keys and feature.dtype != "str"
+        }
         self._looks = bool(self._keys) or kept is not None
         self.cameras = tuple(key for key in task.images if key in self._keys or key in (kept or ()))
         self._window: deque[Observation] = deque(maxlen=spec.n_obs_steps)
@@ -52,7 +57,7 @@ class Eyes:
             return
         raw = env.observe(self.cameras)
         raw.setdefault("task", self._instruction)
-        if step == 0:
+        if step == 0 or any(np.shape(raw.get(key, ())) != shape for key, shape in self._shapes.items()):
             self._check(raw)
         self.seen_at, self.seen = step, raw
         self.renders += len(self.cameras)
@@ -62,7 +67,7 @@ class Eyes:
             self._window.append(observation)
 
     def _check(self, raw: Observation) -> None:
-        """The first observation of an episode is what the task declares."""
+        """What is observed is what the task declares."""
         for key in self._keys:
             if key not in raw:
                 raise ContractError(f"the policy reads {key}, but the benchmark's observation holds {', '.join(raw)}")
@@ -162,15 +167,12 @@ class Rollout:
                 step += 1
                 pulse.count += 1
                 pulse.step = step
-                if step_success is None:
-                    raise ContractError(
-                        f"{task.name} returned no success signal at step {step}; "
-                        "a missing signal is not a failure: the benchmark's adapter must read it from the simulator"
-                    )
+                if step_success is not True and step_success is not False:
+                    step_success = self._truth(step_success, step)
                 reward = float(reward)  # simulators return NumPy's scalars, which do not cross the wire
                 reward_sum += reward
                 reward_max = max(reward_max, reward)
-                success = success or bool(step_success)
+                success = success or step_success
                 if terminated:
                     end = EndReason.SUCCESS if success else EndReason.FAILURE
                 elif truncated or step >= episode.max_steps:
@@ -212,6 +214,22 @@ class Rollout:
             started_at=started_at,
             signals=None if witness is None else witness.signals(),
         )
+
+    def _truth(self, value: object, step: int) -> bool:
+        """A success signal that is no plain bool: exactly 0 or 1 of another type is one, progress or NaN is not.
+
+        Raises:
+            ContractError: there is none, or it is no truth value.
+        """
+        name = self._task.name
+        if value is None:
+            raise ContractError(
+                f"{name} returned no success signal at step {step}; "
+                "a missing signal is not a failure: the benchmark's adapter must read it from the simulator"
+            )
+        if isinstance(value, (bool, int, float, np.generic)) and value in (0, 1):
+            return bool(value)
+        raise ContractError(f"{name} returned {value!r} as success at step {step}; right is True or False")
 
     def _film(self, video: EpisodeVideo, eyes: Eyes, step: int, mark: float, renders: int) -> tuple[float, int, float]:
         """Give the video this step's picture, drawn anew only if the policy has not just seen it."""

@@ -148,7 +148,7 @@ class Batcher:
         began = time.perf_counter()
         try:
             actions = np.asarray(self._policy.act([r.session for r in batch], [r.observation for r in batch]))
-            if actions.ndim != 3 or len(actions) != len(batch):
+            if actions.ndim != 3 or len(actions) != len(batch) or not actions.size:
                 raise ContractError(
                     f"policy {self._policy.spec().name} returned actions of shape {actions.shape} "
                     f"for {len(batch)} sessions; right is ({len(batch)}, T, A)"
