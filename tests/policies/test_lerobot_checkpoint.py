@@ -128,14 +128,6 @@ def test_revision_of_an_adapter_follows_its_base(tmp_path: Path) -> None:
     assert checkpoint.revision(str(adapter)) != before
 
 
-def test_revision_of_a_hub_repository_is_the_cached_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    assert checkpoint.revision("owner/name") == "owner/name@main"
-    (tmp_path / "models--owner--name" / "refs").mkdir(parents=True)
-    (tmp_path / "models--owner--name" / "refs" / "main").write_text("0123abc")
-    assert checkpoint.revision("owner/name") == "owner/name@0123abc"
-
-
 def test_registry_takes_a_checkpoint_by_its_path_alone(tmp_path: Path) -> None:
     choice = PolicyChoice(path=str(folder(tmp_path)), options={"n_action_steps": "4"})
     assert registry.type_of(choice) == "lerobot"

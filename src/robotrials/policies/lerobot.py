@@ -19,9 +19,11 @@ from robotrials.errors import ConfigError, ContractError, NotInstalledError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
+from robotrials.policies import files
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.policies.lerobot_support import checkpoint
+from robotrials.policies.lerobot_support import checkpoint, hub
 from robotrials.policies.lerobot_support.features import Needs
+from robotrials.policies.lerobot_support.hub import is_hub_id
 
 
 class LeRobotPolicy(Policy):
@@ -37,6 +39,8 @@ class LeRobotPolicy(Policy):
         session_mode: ``chunk``, ``history`` or ``copy`` (see ``lerobot_support.sessions``); by default the right one.
         absent_cameras: cameras of the checkpoint that the benchmark lacks and that ``empty_cameras`` makes up for.
         action_dim: the benchmark's action size, for policies that pad their actions.
+        commit: of the Hub repository, whatever ``pretrained_revision`` is by now.
+        base_commit: of the Hub repository that a PEFT adapter in a folder adapts.
         overrides: any field of the policy's configuration (``--policy.device``, ``--policy.n_action_steps``, ...).
 
     Raises:
@@ -56,6 +60,8 @@ class LeRobotPolicy(Policy):
         session_mode: str | None = None,
         absent_cameras: list[str] | None = None,
         action_dim: int | None = None,
+        commit: str | None = None,
+        base_commit: str | None = None,
         **overrides: Any,
     ) -> None:
         _require_lerobot()
@@ -65,7 +71,7 @@ class LeRobotPolicy(Policy):
         from robotrials.policies.lerobot_support.engine import Engine
         from robotrials.policies.lerobot_support.loading import load
 
-        loaded = load(path, overrides, action_dim)
+        loaded = load(path, overrides, action_dim, commit, base_commit)
         try:
             self._engine = Engine(loaded, max_batch, exact, session_mode, absent_cameras or (), torch_threads)
         except (ValueError, KeyError, IndexError, TypeError, AssertionError, RuntimeError) as error:
@@ -103,26 +109,46 @@ def validate(choice: PolicyChoice) -> None:
     """
     if choice.path is None:
         raise ConfigError("policy lerobot needs --policy.path, a folder or owner/name on the Hub")
-    if not checkpoint.is_hub_id(choice.path):
+    if not is_hub_id(choice.path):
         checkpoint.inspect(choice.path)
 
 
 def revision(choice: PolicyChoice) -> str:
-    """What tells this checkpoint from another; see ``lerobot_support.checkpoint.revision``."""
-    return checkpoint.revision(str(choice.path))
+    """What tells this checkpoint from another; see ``lerobot_support.checkpoint.revision``. A Hub repository's commit
+    is the one that ``fitted`` settled, or what ``pretrained_revision`` is now."""
+    settled = {**_commits(choice), **choice.options}
+    return checkpoint.revision(str(choice.path), settled.get("commit"), settled.get("base_commit"))
+
+
+def _commits(choice: PolicyChoice) -> dict[str, str]:
+    """``commit`` or ``base_commit`` of what comes from the Hub, unless ``choice`` has them already.
+
+    Raises:
+        ConfigError: neither the Hub nor the cache can tell, or an adapter's configuration is damaged.
+    """
+    path, given = str(choice.path), choice.options
+    if is_hub_id(path):
+        wanted = given.get("pretrained_revision")
+        return {} if given.get("commit") else {"commit": hub.commit(path, wanted, choice.python)}
+    base, wanted = checkpoint.base_of_adapter(files.locate(path))
+    if base is None or not is_hub_id(base) or given.get("base_commit"):
+        return {}
+    return {"base_commit": hub.commit(base, wanted, choice.python)}
 
 
 def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[str, str]) -> PolicyChoice:
-    """``choice`` with what the benchmark decides: the cameras that ``empty_cameras`` makes up for, and the action size.
+    """``choice`` with what the benchmark decides: the cameras that ``empty_cameras`` makes up for, and the action size;
+    and with the commit of what comes from the Hub, so that every server loads that one.
 
-    Needs neither LeRobot nor a simulator. A Hub id is returned as it came; it is looked at where it is loaded.
+    Needs neither LeRobot nor a simulator. Whether a Hub repository fits is seen where it is loaded.
 
     Raises:
         ConfigError: it is no checkpoint.
         ContractError: checkpoint and benchmark do not fit; every reason of the first task that shows one.
     """
-    if checkpoint.is_hub_id(str(choice.path)):
-        return choice
+    commits = _commits(choice)
+    if is_hub_id(str(choice.path)):
+        return replace(choice, options={**commits, **choice.options})
     config = dict(checkpoint.inspect(str(choice.path)).config)
     config.update({key: value for key, value in choice.options.items() if key == "empty_cameras"})
     needs = Needs.of(config)
@@ -131,16 +157,20 @@ def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[
         if problems:
             raise ContractError("\n".join(problems))
     absent = needs.absent_cameras(tasks[0], rename_map)
-    derived = {"action_dim": tasks[0].action.dim, **({"absent_cameras": absent} if absent else {})}
+    derived = {**commits, "action_dim": tasks[0].action.dim, **({"absent_cameras": absent} if absent else {})}
     return replace(choice, options={**derived, **choice.options})
 
 
 def looks_every_step(choice: PolicyChoice) -> bool:
     """By ``--policy.n_action_steps``, else by a checkpoint that is here."""
     steps: Any = choice.options.get("n_action_steps")
-    if steps is None and choice.path is not None and not checkpoint.is_hub_id(choice.path):
+    if steps is None and choice.path is not None and not is_hub_id(choice.path):
         steps = checkpoint.inspect(choice.path).config.get("n_action_steps")
     return str(steps) == "1"
+
+
+IN_REVISION = ("pretrained_revision", "commit", "base_commit")
+"""Options that say which commit is meant: the revision names it, by whatever option it was chosen."""
 
 
 def _require_lerobot() -> None:

@@ -6,8 +6,8 @@ class can be named by its import path (``examples/own_policy.py`` shows one). No
 that is asked for.
 
 A module may also define ``validate(choice) -> None``, ``revision(choice) -> str`` and ``fitted(choice, tasks,
-rename_map) -> PolicyChoice`` where the rules below do not fit, and the constants ``PLACES`` and ``CAVEAT``
-(``without_places``, ``caveat``).
+rename_map) -> PolicyChoice`` where the rules below do not fit, and the constants ``PLACES``, ``IN_REVISION`` and
+``CAVEAT`` (``without_places``, ``caveat``).
 """
 
 from __future__ import annotations
@@ -138,8 +138,9 @@ def revision(choice: PolicyChoice) -> str:
 
 def without_places(choice: PolicyChoice) -> PolicyChoice:
     """``choice`` without the options that say where the policy is found, which its module lists as ``PLACES``: a server
-    may move between two sessions of a run."""
-    places = getattr(_module_of(choice), "PLACES", ())
+    may move between two sessions of a run. Also without those in ``IN_REVISION``, which the revision tells already."""
+    module = _module_of(choice)
+    places = (*getattr(module, "PLACES", ()), *getattr(module, "IN_REVISION", ()))
     return replace(choice, options={k: v for k, v in choice.options.items() if k not in places})
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.policies import files
+from robotrials.policies.lerobot_support import hub
+from robotrials.policies.lerobot_support.hub import is_hub_id
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -41,12 +42,6 @@ class Checkpoint:
         return str(self.config["type"])
 
 
-def is_hub_id(path: str) -> bool:
-    """Whether ``path`` means ``owner/name`` on the Hugging Face Hub: a folder that exists is meant first."""
-    owner, _, name = path.partition("/")
-    return bool(owner and name) and "/" not in name and not path.startswith((".", "~")) and not Path(path).exists()
-
-
 def inspect(path: str) -> Checkpoint:
     """Look at the folder ``path``; nothing is loaded.
 
@@ -67,28 +62,43 @@ def inspect(path: str) -> Checkpoint:
     return Checkpoint(folder, config, is_adapter)
 
 
-def revision(path: str) -> str:
+def revision(path: str, commit: str | None = None, base_commit: str | None = None) -> str:
     """What tells this checkpoint from another, for the identity of a run.
 
     ``sha256:<16 digits>`` over the folder's configurations and safetensors (names and contents), for an adapter
-    followed by its base's; for a Hub repository ``<owner/name>@<commit>``, where the commit is the one in the local
-    cache (``@main`` while there is none).
+    followed by its base's; for a Hub repository ``<owner/name>@<commit>``. The commits are those that ``hub.commit``
+    settled, of the repository and of an adapter's base.
+
+    Raises:
+        ConfigError: a commit is not given and cannot be found out, or an adapter's configuration is damaged.
     """
     if is_hub_id(path):
-        return f"{path}@{_cached_commit(path) or 'main'}"
+        return f"{path}@{commit or hub.commit(path)}"
     folder = files.locate(path)
     own = f"sha256:{digest(folder)}"
-    base = _base_of_adapter(folder)
-    return f"{own} on {revision(base)}" if base else own
+    base, wanted = base_of_adapter(folder)
+    if base is None:
+        return own
+    return f"{own} on {revision(base, base_commit or (hub.commit(base, wanted) if is_hub_id(base) else None))}"
 
 
-def _base_of_adapter(folder: Path) -> str | None:
-    """The policy that a PEFT adapter in ``folder`` was trained on: a path or a Hub id."""
+def base_of_adapter(folder: Path) -> tuple[str | None, str | None]:
+    """The policy that a PEFT adapter in ``folder`` was trained on, a path or a Hub id, and which revision of it; None
+    where it is no adapter, or its base is not to be found.
+
+    Raises:
+        ConfigError: its configuration is damaged.
+    """
     file = folder / ADAPTER_CONFIG
     if not file.is_file():
-        return None
-    base = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path")
-    return str(base) if base and (is_hub_id(str(base)) or files.locate(str(base)).is_dir()) else None
+        return None, None
+    config = read_json(file, f"--policy.path={folder}")
+    base, wanted = config.get("base_model_name_or_path"), config.get("revision")
+    for field, value in (("base_model_name_or_path", base), ("revision", wanted)):
+        if not isinstance(value, (str, type(None))):
+            raise ConfigError(f"{file}: {field} must be text or null, it is {value!r}")
+    found = base and (is_hub_id(base) or files.locate(base).is_dir())
+    return (base, wanted or None) if found else (None, None)
 
 
 def digest(folder: Path) -> str:
@@ -111,16 +121,34 @@ def _read_config(folder: Path, flag: str) -> dict[str, Any]:
     file = folder / CONFIG
     if not file.is_file():
         raise ConfigError(f"{flag} is no LeRobot checkpoint: it has no {CONFIG}. {_what_is_there(folder)}")
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{flag}: {CONFIG} is not JSON: {error}") from None
-    if not isinstance(config, dict) or not isinstance(config.get("type"), str):
+    config = read_json(file, flag)
+    if not isinstance(config.get("type"), str):
         raise ConfigError(
             f"{flag} is no LeRobot checkpoint: its {CONFIG} has no 'type' such as act or diffusion. "
             f"{_what_is_there(folder)}"
         )
     return config
+
+
+def read_json(file: Path, flag: str) -> dict[str, Any]:
+    """The JSON object in ``file``, which belongs to the checkpoint that ``flag`` names.
+
+    Raises:
+        ConfigError: it is not JSON, half of it perhaps, or JSON of something else.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{flag}: {file.name} is not JSON, perhaps only half written: {error}; save or download it again"
+        ) from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{flag}: {file.name} must hold a JSON object {{...}}, it holds {_kind_of(content)}")
+    return content
+
+
+def _kind_of(content: Any) -> str:
+    return {list: "a list", str: "text", type(None): "null", bool: "true or false"}.get(type(content), "a number")
 
 
 def _require_weights(folder: Path, is_adapter: bool, flag: str) -> None:
@@ -152,11 +180,3 @@ def _what_is_there(folder: Path) -> str:
             return f"Meant is perhaps --policy.path={folder / inner}"
     names = sorted(p.name for p in folder.iterdir())
     return f"It holds {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else "It is empty"
-
-
-def _cached_commit(repo: str) -> str | None:
-    """The commit of ``main`` in the Hub's local cache (layout of huggingface_hub 1.x)."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
-    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
-    ref = cache / f"models--{repo.replace('/', '--')}" / "refs" / "main"
-    return ref.read_text(encoding="utf-8").strip() if ref.is_file() else None

@@ -23,8 +23,9 @@ from safetensors import SafetensorError, safe_open
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.options import coerce, nearest
-from robotrials.policies.lerobot_support import checkpoint, lean_imports, xvla
+from robotrials.policies.lerobot_support import checkpoint, hub, lean_imports, xvla
 from robotrials.policies.lerobot_support.checkpoint import Checkpoint
+from robotrials.policies.lerobot_support.hub import is_hub_id
 from robotrials.policies.lerobot_support.lerobot_api import (
     FeatureType,
     PolicyFeature,
@@ -66,29 +67,45 @@ class Loaded:
         return {**config, "type": self.config.type}
 
 
-def load(path: str, overrides: Mapping[str, Any], action_dim: int | None = None) -> Loaded:
+def load(
+    path: str,
+    overrides: Mapping[str, Any],
+    action_dim: int | None = None,
+    commit: str | None = None,
+    base_commit: str | None = None,
+) -> Loaded:
     """Load the checkpoint at ``path`` (a folder, or ``owner/name`` on the Hub).
 
     Args:
         overrides: ``--policy.<field>`` by field of the policy's configuration, as strings or values.
         action_dim: the benchmark's action size, for policies that pad their actions (they have a ``max_action_dim``).
+        commit: of the Hub repository, where it is settled already; else what ``pretrained_revision`` is now.
+        base_commit: of the base of a PEFT adapter in a folder, likewise.
 
     Raises:
         ConfigError: no such folder, no checkpoint, an unknown or unreadable override, a device that is not there,
             weights that do not fill the model; NotInstalledError: a package that this policy needs is missing.
     """
     register_third_party_plugins()
-    found = checkpoint.inspect(str(_local_folder(path, overrides)))
+    if is_hub_id(path):
+        commit = commit or hub.commit(path, overrides.get("pretrained_revision"))
+        found = checkpoint.inspect(str(_downloaded(path, commit)))
+        hub.remember(path, overrides.get("pretrained_revision"), commit)
+    else:
+        found = checkpoint.inspect(str(Path(path).expanduser()))
+        base, wanted = checkpoint.base_of_adapter(found.folder)
+        if base is not None and is_hub_id(base):
+            base_commit = base_commit or hub.commit(base, wanted)
     config = _configuration(path, found, overrides)
     if action_dim is not None and hasattr(config, "max_action_dim"):
         config.output_features = {"action": PolicyFeature(FeatureType.ACTION, (action_dim,))}
     config.pretrained_path = found.folder
     with _loader_errors(path, found.kind), contextlib.redirect_stdout(sys.stderr):
-        policy = _adapted(found, config) if found.is_adapter else _plain(found.folder, config)
+        policy = _adapted(found, config, base_commit) if found.is_adapter else _plain(found.folder, config)
         policy.to(config.device)
         policy.eval()
         preprocessor, postprocessor = _processors(found, config)
-    return Loaded(policy, preprocessor, postprocessor, checkpoint.revision(path))
+    return Loaded(policy, preprocessor, postprocessor, checkpoint.revision(path, commit, base_commit))
 
 
 def versions() -> dict[str, str]:
@@ -101,10 +118,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _local_folder(path: str, overrides: Mapping[str, Any]) -> Path:
-    """The checkpoint on this machine; a Hub repository is fetched into the cache, its pickled files left out."""
-    if not checkpoint.is_hub_id(path):
-        return Path(path).expanduser()
+def _downloaded(path: str, commit: str) -> Path:
+    """Commit ``commit`` of Hub repository ``path``, fetched into the cache, its pickled files left out."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
@@ -112,7 +127,7 @@ def _local_folder(path: str, overrides: Mapping[str, Any]) -> Path:
         return Path(
             snapshot_download(
                 path,
-                revision=overrides.get("pretrained_revision"),
+                revision=commit,
                 allow_patterns=["*.json", "*.safetensors", "*.model", "*.txt"],
             )
         )
@@ -215,7 +230,7 @@ def _plain(folder: Path, config: PreTrainedConfig) -> PreTrainedPolicy:
     return policy
 
 
-def _adapted(found: Checkpoint, config: PreTrainedConfig) -> PreTrainedPolicy:
+def _adapted(found: Checkpoint, config: PreTrainedConfig, base_commit: str | None) -> PreTrainedPolicy:
     """The base policy with the adapter's layers in place, as one policy object."""
     try:
         from peft import PeftConfig, PeftModel
@@ -227,9 +242,13 @@ def _adapted(found: Checkpoint, config: PreTrainedConfig) -> PreTrainedPolicy:
     base = adapter.base_model_name_or_path
     if not base:
         raise ConfigError(f"{found.folder / checkpoint.ADAPTER_CONFIG} names no base_model_name_or_path to adapt")
-    if not checkpoint.is_hub_id(base):
+    if not is_hub_id(base):
         checkpoint.inspect(base)
-    policy = get_policy_class(config.type).from_pretrained(base, config=config, revision=adapter.revision)
+    policy = get_policy_class(config.type).from_pretrained(
+        base, config=config, revision=base_commit or adapter.revision
+    )
+    if base_commit is not None:
+        hub.remember(base, adapter.revision, base_commit)
     wrapped = PeftModel.from_pretrained(policy, str(found.folder), config=adapter)
     if adapter.is_prompt_learning:
         raise ConfigError(f"{found.folder}: prompt-learning adapters ({adapter.peft_type}) fit no LeRobot policy")

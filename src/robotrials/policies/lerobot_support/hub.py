@@ -1,0 +1,125 @@
+"""Which commit of a Hub repository is meant: settled once, before anything is downloaded, and then loaded by its name.
+
+A branch may move between two sessions of a run, or between the plan and the download; a commit cannot. As a program
+(``python -m robotrials.policies.lerobot_support.hub OWNER/NAME REVISION``) it answers for an interpreter that lacks
+huggingface_hub. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from robotrials.errors import ConfigError
+
+MAIN = "main"
+TIMEOUT_S = 20.0
+"""How long the Hub may take to name a commit before the cache is asked in its place."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def is_hub_id(path: str) -> bool:
+    """Whether ``path`` means ``owner/name`` on the Hugging Face Hub: a folder that exists is meant first."""
+    owner, _, name = path.partition("/")
+    return bool(owner and name) and "/" not in name and not path.startswith((".", "~")) and not Path(path).exists()
+
+
+def commit(repo: str, revision: Any = None, python: str | None = None) -> str:
+    """The commit (40 hexadecimal digits) that ``revision`` of ``repo`` (a branch, a tag, a commit) is at this moment.
+
+    The Hub is asked; where it cannot be reached or HF_HUB_OFFLINE is set, it is the commit of the local cache.
+    ``python`` is an interpreter with huggingface_hub, for when this one has none.
+
+    Raises:
+        ConfigError: no such repository or revision, or neither Hub nor cache can tell.
+    """
+    name = str(revision or MAIN)
+    if _COMMIT.fullmatch(name):
+        return name
+    if find_spec("huggingface_hub") is not None:
+        found, why = _ask(repo, name)
+    elif python is not None:
+        return _ask_elsewhere(repo, name, python)
+    else:
+        found, why = None, f"huggingface_hub is not installed in {sys.executable}"
+    found = found or _cached(repo, name)
+    if found is None:
+        raise ConfigError(
+            f"--policy.path={repo}: which commit is {name}? {why}, and {_cache(repo)} does not hold it. Install "
+            "huggingface_hub here (pip install 'robotrials[hub]') and let it reach the Hub, or say which commit is "
+            "meant: --policy.pretrained_revision=<its 40 digits>"
+        )
+    return found
+
+
+def remember(repo: str, revision: Any, downloaded: str) -> None:
+    """Note in the local cache that ``revision`` was ``downloaded``, as a download by that name would have: what is
+    downloaded by its commit could not be found offline by its branch."""
+    name = str(revision or MAIN)
+    if not _COMMIT.fullmatch(name):
+        ref = _cache(repo) / "refs" / name
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        ref.write_text(downloaded, encoding="utf-8")
+
+
+def _ask(repo: str, name: str) -> tuple[str | None, str]:
+    """The Hub's answer, or None and why there is none."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+    from huggingface_hub.errors import RepositoryNotFoundError as NoRepository
+    from huggingface_hub.errors import RevisionNotFoundError as NoRevision
+
+    # A dead connection is an error of the HTTP library, which differs by version (requests, httpx, httpx2): all of
+    # them are reached through the base that this class takes from it.
+    unreachable = (*HfHubHTTPError.__bases__, OSError)
+    try:
+        return HfApi().model_info(repo, revision=name, timeout=TIMEOUT_S).sha, "the Hub names none"
+    except NoRevision:
+        raise ConfigError(f"--policy.pretrained_revision={name}: {repo} on the Hub has no such revision") from None
+    except (NoRepository, HFValidationError) as error:
+        raise ConfigError(f"--policy.path={repo}: neither a folder here nor a repository on the Hub: {error}") from None
+    except OfflineModeIsEnabled:
+        return None, "HF_HUB_OFFLINE is set"
+    except unreachable as error:
+        return None, f"the Hub cannot be reached ({type(error).__name__}: {error})"
+
+
+def _ask_elsewhere(repo: str, name: str, python: str) -> str:
+    command = [python, "-m", "robotrials.policies.lerobot_support.hub", repo, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    answer = done.stdout.strip()
+    if done.returncode == 0 and _COMMIT.fullmatch(answer):
+        return answer
+    raise ConfigError(done.stderr.strip() or f"--policy.python={python} did not say which commit {repo}@{name} is")
+
+
+def _cache(repo: str) -> Path:
+    """The repository in the Hub's local cache (layout of huggingface_hub 1.x)."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
+    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+    return cache / f"models--{repo.replace('/', '--')}"
+
+
+def _cached(repo: str, name: str) -> str | None:
+    ref = _cache(repo) / "refs" / name
+    return ref.read_text(encoding="utf-8").strip() if ref.is_file() else None
+
+
+def main(arguments: list[str]) -> int:
+    """Write the commit of ``arguments`` (repository, revision) to standard output, or why not to standard error."""
+    try:
+        sys.stdout.write(commit(*arguments) + "\n")
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
