@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from robotrials.policies import lerobot, registry
 from robotrials.policies.lerobot_support import checkpoint
 from robotrials.policies.lerobot_support.features import Needs
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "type": "act",
     "input_features": {
         "observation.image": {"type": "VISUAL", "shape": [3, 96, 96]},
@@ -26,6 +27,7 @@ CONFIG = {
     "output_features": {"action": {"type": "ACTION", "shape": [2]}},
     "n_action_steps": 8,
 }
+STATE = {"type": "STATE", "shape": [2]}
 PUSHT = TaskSpec(
     suite="pusht",
     name="PushT-v0",
@@ -167,6 +169,29 @@ def test_missing_camera_suggests_the_rename_that_mends_it() -> None:
     assert Needs.of({**CONFIG, "input_features": inputs}).problems(PUSHT, renamed) == []
 
 
+def test_renames_are_only_suggested_of_what_is_unread_and_of_the_same_shape() -> None:
+    wide = {"observation.images.top": {"type": "VISUAL", "shape": [3, 480, 640]}}
+    assert "rename_map" not in problem({"input_features": wide})
+    other = {"observation.image": CONFIG["input_features"]["observation.image"], "observation.joints": STATE}
+    task = replace(PUSHT, observations={**PUSHT.observations, "observation.environment_state": Feature((16,))})
+    assert """--rename_map='{"observation.state": "observation.joints"}'""" in problem({"input_features": other}, task)
+
+
+def test_rename_that_went_wrong_is_to_be_left_out() -> None:
+    inputs = {"input_features": {"observation.state": STATE}}
+    away = Needs.of({**CONFIG, **inputs}).problems(PUSHT, {"observation.state": "state"})
+    assert "--rename_map calls it state: leave that entry out" in away[0]
+    both = Needs.of({**CONFIG, **inputs}).problems(PUSHT, {"observation.image": "observation.state"})
+    assert both == [
+        "--rename_map calls observation.image observation.state, which PushT-v0 has too: leave that entry out"
+    ]
+    joints = {"input_features": {"observation.joints": STATE}}
+    (lost,) = Needs.of({**CONFIG, **joints}).problems(PUSHT, {"observation.nothing": "observation.joints"})
+    assert "--rename_map takes it from observation.nothing, which is not there either" in lost
+    (wrong,) = Needs.of({**CONFIG, **joints}).problems(PUSHT, {"observation.image": "observation.joints"})
+    assert wrong.endswith("gives uint8[96, 96, 3] (observation.image, by --rename_map: leave that entry out)")
+
+
 def test_policies_that_resize_take_images_of_any_size() -> None:
     camera = {"observation.image": {"type": "VISUAL", "shape": [3, 256, 256]}}
     for config in ({"type": "smolvla"}, {"type": "diffusion", "resize_shape": [84, 84]}):
@@ -207,6 +232,71 @@ def test_problems_are_found_from_the_folder_alone(tmp_path: Path) -> None:
 def test_fitting_adds_what_the_benchmark_decides_and_keeps_what_was_asked_for(tmp_path: Path) -> None:
     choice = PolicyChoice("lerobot", str(folder(tmp_path)), {"device": "cpu"})
     assert lerobot.fitted(choice, [PUSHT], {}).options == {"action_dim": 2, "device": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("config.json", {"input_features": [1]}, r"config\.json: input_features must map names to"),
+        (
+            "config.json",
+            {"input_features": {"observation.state": {"type": "STATE"}}},
+            r"features\.observation\.state must",
+        ),
+        (
+            "config.json",
+            {"input_features": {"a.b": {"type": "VISUAL", "shape": [9, 9]}}},
+            r"a\.b: the shape of an image is",
+        ),
+        (
+            "config.json",
+            {"input_features": {"a.b": {"type": "SOUND", "shape": [9]}}},
+            r"a\.b: type 'SOUND' is unknown; kno",
+        ),
+        ("config.json", {"output_features": {"action": {"shape": []}}}, r"output_features\.action must be like"),
+        ("config.json", {"empty_cameras": "abc"}, r"config\.json: empty_cameras must be a whole number"),
+        ("adapter_config.json", '{"base_mod', r"adapter_config\.json is not JSON, perhaps only half written"),
+        ("adapter_config.json", '{"base_model_name_or_path": 3}', r"base_model_name_or_path must be text"),
+        (
+            "policy_preprocessor.json",
+            "[]",
+            r"policy_preprocessor\.json must hold a JSON object \{\.\.\.\}, it holds a list",
+        ),
+        (
+            "policy_preprocessor.json",
+            '{"steps": [{}]}',
+            r"steps of policy_preprocessor\.json must be a list of objects",
+        ),
+        ("policy_postprocessor.json", '{"steps": 3}', r"steps of policy_postprocessor\.json must be a list of objects"),
+    ],
+)
+def test_damaged_files_are_refused_at_once_by_file_and_field(
+    tmp_path: Path, file: str, content: Any, says: str
+) -> None:
+    where = folder(tmp_path)
+    (where / "adapter_model.safetensors").write_bytes(b"")
+    (where / file).write_text(content if isinstance(content, str) else json.dumps({**CONFIG, **content}))
+    with pytest.raises(ConfigError, match=says) as error:
+        registry.validate(PolicyChoice("lerobot", str(where)))
+    assert str(where) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("n_action_steps", "abc", "must be a whole number, got 'abc'"),
+        ("n_action_steps", "0", "must be at least 1, got 0"),
+        ("n_action_steps", -1, "must be at least 1, got -1"),
+        ("empty_cameras", "abc", "must be a whole number, got 'abc'"),
+        ("empty_cameras", "-1", "must be at least 0, got -1"),
+    ],
+)
+def test_counts_that_are_none_are_refused_before_anything_is_loaded(
+    tmp_path: Path, option: str, value: Any, says: str
+) -> None:
+    for path in (str(folder(tmp_path)), "owner/name"):
+        with pytest.raises(ConfigError, match=f"--policy.{option} {says}"):
+            registry.validate(PolicyChoice("lerobot", path, {option: value}))
 
 
 @pytest.mark.skipif(find_spec("lerobot") is not None, reason="LeRobot is installed here")

@@ -18,6 +18,7 @@ from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.options import coerce
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import files
 from robotrials.policies.base import Policy, PolicySpec, Session
@@ -105,12 +106,26 @@ def validate(choice: PolicyChoice) -> None:
     """Look at a checkpoint folder, without LeRobot; a Hub id is taken on trust until it is loaded.
 
     Raises:
-        ConfigError: it is no checkpoint.
+        ConfigError: it is no checkpoint, or a damaged one; or a count that is none.
     """
     if choice.path is None:
         raise ConfigError("policy lerobot needs --policy.path, a folder or owner/name on the Hub")
+    for name, least in (("n_action_steps", 1), ("empty_cameras", 0)):
+        _count(choice, name, least)
     if not is_hub_id(choice.path):
-        checkpoint.inspect(choice.path)
+        found = checkpoint.inspect(choice.path)
+        checkpoint.base_of_adapter(found.folder)
+        Needs.of(found.config, f"{found.folder / checkpoint.CONFIG}")
+
+
+def _count(choice: PolicyChoice, name: str, least: int) -> int | None:
+    """Option ``name`` as a whole number of at least ``least``; None where it is not given."""
+    if name not in choice.options:
+        return None
+    number: int = coerce(choice.options[name], int, f"--policy.{name}")
+    if number < least:
+        raise ConfigError(f"--policy.{name} must be at least {least}, got {number}")
+    return number
 
 
 def revision(choice: PolicyChoice) -> str:
@@ -149,9 +164,10 @@ def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[
     commits = _commits(choice)
     if is_hub_id(str(choice.path)):
         return replace(choice, options={**commits, **choice.options})
-    config = dict(checkpoint.inspect(str(choice.path)).config)
-    config.update({key: value for key, value in choice.options.items() if key == "empty_cameras"})
-    needs = Needs.of(config)
+    found = checkpoint.inspect(str(choice.path))
+    needs = Needs.of(found.config, str(found.folder / checkpoint.CONFIG))
+    cameras = _count(choice, "empty_cameras", 0)
+    needs = needs if cameras is None else replace(needs, empty_cameras=cameras)
     for task in tasks:
         problems = needs.problems(task, rename_map)
         if problems:

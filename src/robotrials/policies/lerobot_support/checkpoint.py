@@ -172,6 +172,18 @@ def _require_processors(folder: Path, config: dict[str, Any], flag: str) -> None
             "An older checkpoint is brought up to date by: "
             f"python -m lerobot.processor.migrate_policy_normalization --pretrained-path {folder}"
         )
+    for name in (PREPROCESSOR, POSTPROCESSOR):
+        if (folder / name).is_file():
+            steps = read_json(folder / name, flag).get("steps", [])
+            if not isinstance(steps, list) or not all(_is_step(step) for step in steps):
+                raise ConfigError(
+                    f"{flag}: steps of {name} must be a list of objects with a registry_name or a class; "
+                    "save the policy's processors again with save_pretrained"
+                )
+
+
+def _is_step(step: Any) -> bool:
+    return isinstance(step, dict) and isinstance(step.get("registry_name") or step.get("class"), str)
 
 
 def _what_is_there(folder: Path) -> str:

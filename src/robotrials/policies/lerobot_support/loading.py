@@ -297,5 +297,7 @@ def _loader_errors(path: str, kind: str) -> Iterator[None]:
         raise NotInstalledError(
             f"policy {kind} needs a package that this Python ({sys.executable}) lacks: {error}"
         ) from error
-    except (ValueError, KeyError, RuntimeError, OSError, SafetensorError) as error:
-        raise ConfigError(f"--policy.path={path}: LeRobot could not load this {kind} policy: {error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, OSError, SafetensorError) as error:
+        raise ConfigError(
+            f"--policy.path={path}: LeRobot could not load this {kind} policy: {type(error).__name__}: {error}"
+        ) from error
