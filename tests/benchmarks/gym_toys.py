@@ -14,7 +14,10 @@ class Point(gymnasium.Env):  # type: ignore[misc]
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
 
-    def __init__(self, says: str = "success", remembers: bool = False, render_mode: str | None = None) -> None:
+    def __init__(
+        self, says: str = "success", remembers: bool = False, late: int = 0, render_mode: str | None = None
+    ) -> None:
+        self.late, self.steps = late, 0
         self.says, self.remembers, self.render_mode = says, remembers, render_mode
         self.resets, self.drawn = 0, 0
         self.action_space = spaces.Box(-1.0, 1.0, (1, 2), np.float32)
@@ -30,6 +33,7 @@ class Point(gymnasium.Env):  # type: ignore[misc]
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.resets += 1
+        self.steps = 0
         self.at = self.np_random.uniform(-1.0, 1.0, 2)
         if self.remembers:
             self.at = self.at + self.resets
@@ -40,7 +44,12 @@ class Point(gymnasium.Env):  # type: ignore[misc]
         assert action.dtype == np.float32
         self.at = self.at + 0.1 * action[0]
         distance = float(np.linalg.norm(self.at))
-        info = {} if self.says == "nothing" else {self.says: np.float64(distance < 0.2), "distance": distance}
+        self.steps += 1
+        info = (
+            {}
+            if self.says == "nothing" or self.steps < self.late
+            else {self.says: np.float64(distance < 0.2), "distance": distance}
+        )
         return self._seen(1.0), -distance, self.says == "nothing" and distance < 0.2, False, info
 
     def render(self) -> Any:

@@ -49,7 +49,6 @@ def test_a_task_is_read_off_the_environment() -> None:
     }
     assert (task.action.dim, task.action.low, task.action.high) == (2, (-1.0, -1.0), (1.0, 1.0))
     assert task.extra["success"] == "info:success"
-    assert task.extra["source"].startswith("sha256:")  # the toys are in no package: another text is another task
     assert task.record_key is None
 
 
@@ -129,9 +128,9 @@ def test_a_success_ends_the_episode_where_that_is_asked_for(point: tuple[TaskSpe
 
 @pytest.mark.parametrize(
     ("success", "at_home", "far"),
-    [("terminated", True, False), ("reward>=-0.3", True, False), ("info:won", None, False)],
+    [("terminated", True, False), ("reward>=-0.3", True, False)],
 )
-def test_success_is_where_it_is_said_to_be(success: str, at_home: bool | None, far: bool) -> None:
+def test_success_is_where_it_is_said_to_be(success: str, at_home: bool, far: bool) -> None:
     task, env = make("gym", **POINT, kwargs={"says": "nothing"}, success=success)
     env.reset(episode(task, 4))
     env._sim.unwrapped.at = np.ones(2)  # type: ignore[attr-defined]
@@ -139,6 +138,23 @@ def test_success_is_where_it_is_said_to_be(success: str, at_home: bool | None, f
     env._sim.unwrapped.at = np.zeros(2)  # type: ignore[attr-defined]
     assert env.step(np.zeros(2)).success is at_home
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("says", "success", "words"),
+    [
+        ("success", "info:sucess", r"no such key \(did you mean success\?\), .*it holds .*distance, success"),
+        ("nothing", "info:won", r"info:won: the info of Point-v0 has no such key, .*it holds nothing"),
+        ("success", "info:distance", r"info:distance: it holds .*, which is no truth value"),
+    ],
+)
+def test_a_key_that_info_does_not_have_is_refused_at_once(says: str, success: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        task_of(**POINT, kwargs={"says": says}, success=success)
+
+
+def test_a_key_that_comes_with_the_last_step_is_none_that_is_missing() -> None:
+    assert task_of(**POINT, kwargs={"late": 30}, success="info:success").extra["success"] == "info:success"
 
 
 def test_the_step_limit_is_the_one_asked_for() -> None:

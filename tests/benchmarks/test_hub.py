@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
+from robotrials.benchmarks import foreign_probe
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.foreign import success_of
 from robotrials.benchmarks.hub import Hub, parse_repo
@@ -98,7 +100,17 @@ def test_tasks_are_what_make_env_returns(repo: Path) -> None:
         "observation.state": ((1,), "float32"),
     }
     assert (task.action.low, task.action.high) == ((-1.0,), (1.0,))
-    assert "sha256:" in task.extra["source"]
+    assert re.fullmatch(r".*@main:env\.py sha256:[0-9a-f]{16}", benchmark(repo).code_version())
+
+
+def test_a_changed_file_beside_it_is_other_code_and_the_same_tasks(repo: Path) -> None:
+    before, tasks = benchmark(repo).code_version(), benchmark(repo).tasks()
+    foreign_probe._ask.cache_clear()
+    assert benchmark(repo).code_version() == before
+    (repo / "neighbour.py").write_text("GOAL = 2.0\n")
+    foreign_probe._ask.cache_clear()
+    assert benchmark(repo).code_version() != before
+    assert benchmark(repo).tasks() == tasks
 
 
 def test_episodes_are_played_in_it(repo: Path) -> None:

@@ -136,6 +136,18 @@ class Benchmark(ABC):
             ConfigError: an unknown task or group; the message lists what exists.
         """
 
+    def code_version(self) -> str:
+        """What the code of the tasks is, for a run's identity, where the versions of ``packages`` do not say it; cheap
+        once ``tasks`` was called. Empty: they do."""
+        return ""
+
     @abstractmethod
     def make(self, task: TaskSpec) -> Env:
         """Build the simulator of one task in this process."""
+
+
+def one_or_each(versions: Mapping[str, str]) -> str:
+    """The version that all share, else each with its name before it."""
+    if len(set(versions.values())) == 1:
+        return next(iter(versions.values()))
+    return "; ".join(f"{name}: {version}" for name, version in versions.items())

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome, one_or_each
 from robotrials.benchmarks.foreign_probe import Scene, ask
 from robotrials.benchmarks.gym_layout import lay_out
 from robotrials.benchmarks.gym_success import KNOWN_KEYS, truth
@@ -62,7 +62,7 @@ class ForeignBenchmark(Benchmark):
 
     @abstractmethod
     def source(self) -> str:
-        """Version of what makes the environments, for a run's identity."""
+        """Version of what makes the environments, for a run's identity; a hash of code in no package is added to it."""
 
     def tasks(self) -> list[TaskSpec]:
         """As ``Benchmark.tasks``; every environment is built, once, in a process of its own.
@@ -70,7 +70,13 @@ class ForeignBenchmark(Benchmark):
         Raises:
             ConfigError: one cannot be built or says nothing of a step limit; the message is the environment's own.
         """
-        return [self._spec(scene) for scene in ask(self.name, asdict(self.config), self.python)]
+        return [self._spec(scene) for scene in self._scenes()]
+
+    def code_version(self) -> str:
+        return one_or_each({scene.name: scene.source for scene in self._scenes()})
+
+    def _scenes(self) -> tuple[Scene, ...]:
+        return ask(self.name, asdict(self.config), self.python)
 
     def make(self, task: TaskSpec) -> ForeignEnv:
         return ForeignEnv(self, task)
@@ -99,7 +105,6 @@ class ForeignBenchmark(Benchmark):
             observations=scene.observations,
             action=scene.action,
             record_key=None,
-            extra={"source": scene.source},
         )
 
 

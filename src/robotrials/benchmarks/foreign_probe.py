@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robotrials.benchmarks.gl import gl_environment
+from robotrials.benchmarks.loaded_code import own_code_digest
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.plan.config import EnvChoice
@@ -71,7 +72,7 @@ def _look(benchmark: ForeignBenchmark, sim: SingleEnv, name: str) -> dict[str, A
         "fps": float(metadata.get("render_fps") or 0),
         "observations": {k: (v.shape, str(v.dtype)) for k, v in seen.items() if isinstance(v, np.ndarray)},
         "action": {"dim": len(low), "low": low, "high": high},
-        "source": benchmark.source(),
+        "source": " ".join(filter(None, (benchmark.source(), own_code_digest()))),
     }
     sim.close()
     return answer

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig
+from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, one_or_each
 from robotrials.benchmarks.gym_env import GymEnv, Recipe
 from robotrials.benchmarks.gym_layout import IMAGE
 from robotrials.benchmarks.gym_probe import Look, look_at
@@ -68,10 +68,18 @@ class Gym(Benchmark):
         Raises:
             ConfigError: no id, and what ``look_at`` raises.
         """
+        return [self._spec(name, look) for name, look in self._looks().items()]
+
+    def code_version(self) -> str:
+        return one_or_each({name: look.source for name, look in self._looks().items()})
+
+    def _looks(self) -> dict[str, Look]:
         ids = [name.strip() for name in (self.config.id or self.config.task).split(",") if name.strip()]
         if not ids:
             raise ConfigError("--env.id is needed: a registered Gymnasium id such as FetchReach-v4, or module:Name-v0")
-        return [self._spec(name, look_at(self._recipe(name), self._rule is None, self.python)) for name in ids]
+        if len(set(ids)) < len(ids):
+            raise ConfigError(f"--env.id={','.join(ids)} names an id twice")
+        return {name: look_at(self._recipe(name), self.config.success, self.python) for name in ids}
 
     def make(self, task: TaskSpec) -> GymEnv:
         rule = self._rule or parse(task.extra["success"])
@@ -108,7 +116,7 @@ class Gym(Benchmark):
             observations=look.observations,
             action=look.action,
             record_key=video,
-            extra={"source": look.source, "success": config.success or look.success},
+            extra={"success": look.success},
         )
 
 

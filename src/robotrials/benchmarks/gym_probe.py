@@ -8,31 +8,33 @@ recipe from standard input and answers on standard output, as JSON.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from robotrials.benchmarks.gl import gl_environment
 from robotrials.benchmarks.gym_env import Recipe, make_simulator
 from robotrials.benchmarks.gym_layout import IMAGE, lay_out
-from robotrials.benchmarks.gym_success import find
+from robotrials.benchmarks.gym_success import SuccessRule, find, parse
+from robotrials.benchmarks.loaded_code import class_modules, own_code_digest, owners_of
 from robotrials.errors import ConfigError
+from robotrials.plan.options import nearest
 from robotrials.plan.task import ActionSpec, Feature
 
 _TIMEOUT_S = 300
 _SEED = 0
+_PLAY_S = 30.0  # for a key of info that may come with the last step
 
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen. ``max_steps`` and ``fps`` are 0 when the environment has none; ``success`` is the rule found in
-    its info as ``--env.success`` writes it, empty when none was looked for; ``source`` the package that it is from."""
+    """What was seen. ``max_steps`` and ``fps`` are 0 when the environment has none; ``success`` is the rule, as
+    ``--env.success`` writes it, given or found; ``source`` the package that it is from and a hash of code in none."""
 
     observations: Mapping[str, Feature]
     action: ActionSpec
@@ -43,16 +45,16 @@ class Look:
     source: str
 
 
-def look_at(recipe: Recipe, find_success: bool, python: str | None) -> Look:
+def look_at(recipe: Recipe, success: str, python: str | None) -> Look:
     """Build the environment of ``recipe`` in ``python`` (None: this interpreter), in a process of its own.
 
     Asked again, it answers from memory.
 
     Raises:
         ConfigError: it cannot be built, cannot be controlled by a vector of numbers, shows nothing, or does not say
-            what success is when ``find_success`` asks for that.
+            what success is where ``success`` (``--env.success``) says it, or anywhere when that is empty.
     """
-    return _ask(json.dumps({"find_success": find_success, "recipe": asdict(recipe)}, sort_keys=True), python)
+    return _ask(json.dumps({"success": success, "recipe": asdict(recipe)}, sort_keys=True), python)
 
 
 @functools.lru_cache(maxsize=64)
@@ -84,7 +86,7 @@ def _ask(question: str, python: str | None) -> Look:
     return Look(features, ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"])), **answer)
 
 
-def look_here(recipe: Recipe, find_success: bool) -> dict[str, Any]:
+def look_here(recipe: Recipe, success: str) -> dict[str, Any]:
     """The answer, in the process that builds the environment; as JSON has it.
 
     Raises:
@@ -95,10 +97,12 @@ def look_here(recipe: Recipe, find_success: bool) -> dict[str, Any]:
     features = {key: (feature.shape, feature.dtype) for key, feature in layout.features.items()}
     action = _action(env.action_space, recipe.id)
     env.reset(seed=_SEED)
-    success = ""
-    if find_success:
-        env.action_space.seed(_SEED)
+    rule = parse(success)
+    env.action_space.seed(_SEED)
+    if rule is None:
         success = f"info:{find(env.step(env.action_space.sample())[4], f'--env.id={recipe.id}').key}"
+    else:
+        _check_success(env, rule, recipe.id)
     draws = env.render_mode == "rgb_array"
     if recipe.draws:
         if not draws or IMAGE in features:
@@ -112,7 +116,7 @@ def look_here(recipe: Recipe, find_success: bool) -> dict[str, Any]:
         "fps": float(env.metadata.get("render_fps") or 0),
         "draws": draws,
         "success": success,
-        "source": _source(env),
+        "source": _source(env, recipe.imports),
     }
     env.close()
     return answer
@@ -127,16 +131,35 @@ def _action(space: Any, name: str) -> dict[str, Any]:
     return {"dim": len(low), "low": low, "high": high}
 
 
-def _source(env: Any) -> str:
-    """``distribution version`` of the environment's class, or ``sha256:...`` of its file if it is in none."""
-    from importlib.metadata import packages_distributions, version
+def _source(env: Any, imports: Sequence[str]) -> str:
+    """``distribution version`` of the environment's class, and ``sha256:...`` of all code that belongs to none."""
+    owners = owners_of(type(env.unwrapped).__module__)
+    digest = own_code_digest([*class_modules(env), *imports])
+    return ", ".join([*owners, digest] if digest else owners) or "unknown"
 
-    module = type(env.unwrapped).__module__
-    owners = packages_distributions().get(module.partition(".")[0])
-    if owners:
-        return ", ".join(f"{owner} {version(owner)}" for owner in sorted(set(owners)))
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]}" if file else "unknown"
+
+def _check_success(env: Any, rule: SuccessRule, name: str) -> None:
+    """Whether ``info`` has the key that ``--env.success`` names. One that is missing may still come with the last step:
+    the episode is played on, until it ends or has taken long enough.
+
+    Raises:
+        ConfigError: info does not have it, or it holds no truth value.
+    """
+    if rule.key is None:
+        return
+    until, ended = time.monotonic() + _PLAY_S, False
+    while not ended and time.monotonic() < until:
+        _, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        ended = bool(terminated or truncated)
+        if rule.key in info:
+            rule.read(float(reward), bool(terminated), bool(truncated), info)
+            return
+    if ended:
+        keys = sorted(map(str, info))
+        raise ConfigError(
+            f"--env.success=info:{rule.key}: the info of {name} has no such key{nearest(rule.key, keys)}, not with the "
+            f"last step of an episode, either; it holds {', '.join(keys) or 'nothing'}"
+        )
 
 
 def main() -> None:
@@ -147,7 +170,7 @@ def main() -> None:
     for name in ("imports", "state", "environment_state"):
         recipe[name] = tuple(recipe[name])
     try:
-        answer = look_here(Recipe(**recipe), question["find_success"])
+        answer = look_here(Recipe(**recipe), question["success"])
     except ConfigError as error:
         answer = {"problem": str(error)}
     with answer_to:

@@ -144,9 +144,8 @@ class Hub(ForeignBenchmark):
         return PlainReader(sim)
 
     def source(self) -> str:
-        """Name and revision, and a hash of the file: what a branch's name stands for may change."""
-        digest = hashlib.sha256(find_file(self._repo, self.config.repo).read_bytes()).hexdigest()[:16]
-        return f"{self._repo.name}@{self._repo.revision or 'main'}:{self._repo.file} sha256:{digest}"
+        """Name and revision, which may be a branch's: what its files hold is hashed besides, with all they import."""
+        return f"{self._repo.name}@{self._repo.revision or 'main'}:{self._repo.file}"
 
 
 def _by_suite(made: Any, repo: Repo) -> Mapping[str, Mapping[int, Any]]:

@@ -35,7 +35,8 @@ def run_identity(
     options.pop("task", None)  # the plan holds the tasks themselves
     shard = Shard(config.eval.shard_id, config.eval.num_shards)
     own_class = import_path.is_import_path(config.env.type)
-    source = {"source": import_path.source_digest(config.env.type, "--env.type")} if own_class else {}
+    own_file = import_path.source_digest(config.env.type, "--env.type") if own_class else ""
+    source = ", ".join(filter(None, (own_file, benchmark.code_version())))
     return {
         "robotrials": __version__,
         "python": installed.python,
@@ -44,7 +45,7 @@ def run_identity(
             "name": benchmark.name,
             "options": _jsonable(options),
             "packages": dict(installed.packages),
-            **source,
+            **({"source": source} if source else {}),
         },
         "policy": {
             "type": config.policy.type or "",
