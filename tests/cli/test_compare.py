@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from robotrials.cli.main import main
-from tests.results.stored_runs import write_run
+from tests.results.stored_runs import Outcome, write_run
 
 ONE = ("easy/push",)
 
@@ -42,6 +42,29 @@ def test_a_worse_run_sets_the_exit_status_when_asked(runs: list[str], capsys: py
     assert main(["compare", "base", "new", "--fail-if-worse"]) == 0
     assert main(["compare", "bad", "base", "--fail-if-worse"]) == 0
     assert "base is better than bad" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"),
+    [
+        (lambda s: "error", "only 0 of 40 episodes of lost could be compared"),
+        (lambda s: "error" if s.index < 15 else True, "only 10 of 40 episodes of lost could be compared"),
+        (lambda s: s.index < 12 if s.index < 18 else None, "lost is not complete, 4 of its episodes have no result"),
+    ],
+)
+def test_what_could_not_have_shown_as_worse_is_no_pass(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome, why: str
+) -> None:
+    write_run(tmp_path / "lost", outcome, n=20)
+    assert main(["compare", "base", "lost"]) == 0
+    assert main(["compare", "base", "lost", "--fail-if-worse"]) == 2
+    assert f"no verdict: {why}" in capsys.readouterr().err
+    assert main(["compare", "base", "lost", "bad", "--fail-if-worse"]) == 3
+
+
+def test_a_few_errors_leave_a_verdict(runs: list[str], tmp_path: Path) -> None:
+    write_run(tmp_path / "few", lambda s: "error" if s.index == 19 else s.index < 12, n=20)
+    assert main(["compare", "base", "few", "--fail-if-worse"]) == 0
 
 
 def test_json_is_strict_and_has_every_differing_episode(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -222,3 +222,31 @@ def test_ten_thousand_episodes_a_run_take_less_than_three_seconds_of_cpu(tmp_pat
         (result,) = compare(a, other).against_first
         assert time.process_time() - began <= 3.0
         assert result.verdict.kind == BETTER
+
+
+def write_info(path: Path, env: str | None, **metrics: list[object]) -> Path:
+    path.mkdir()
+    entry = {"task_group": "s", "task_id": 0, "metrics": metrics}
+    (path / "eval_info.json").write_text(json.dumps({"per_task": [entry]}))
+    if env is not None:
+        (path / "eval_config.json").write_text(json.dumps({"env": {"type": env}}))
+    return path
+
+
+def test_a_scene_that_was_played_twice_is_paired_once_each(tmp_path: Path) -> None:
+    a = write_info(tmp_path / "a", None, successes=[True] * 4, seeds=[7] * 4)
+    b = write_info(tmp_path / "b", None, successes=[False] * 2, seeds=[7] * 2)
+    (result,) = compare(a, b).against_first
+    assert (result.overall.pairs, result.pairing.dropped) == (2, 2)
+
+
+def test_files_of_other_benchmarks_share_no_task(tmp_path: Path) -> None:
+    outcomes: list[object] = [True, False]
+    one = write_info(tmp_path / "one", "libero", successes=outcomes)
+    two = write_info(tmp_path / "two", "metaworld", successes=outcomes)
+    with pytest.raises(ConfigError, match=r"share no task.*one is of libero, two of metaworld"):
+        compare(one, two)
+    same, unknown = (
+        write_info(tmp_path / name, env, successes=outcomes) for name, env in (("3", "libero"), ("4", None))
+    )
+    assert len(compare(one, same, unknown).against_first) == 2

@@ -117,6 +117,49 @@ def test_what_is_no_run_is_refused_by_name(tmp_path: Path, content: str, message
         read_run(tmp_path)
 
 
+def info_of(path: Path, *entries: dict[str, object], **more: object) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "eval_info.json").write_text(json.dumps({"per_task": list(entries)} if entries else more))
+    return path
+
+
+def listed(successes: list[object], name: str = "t", **metrics: object) -> dict[str, object]:
+    return {"task_group": "s", "task_id": 0, "task": name, "metrics": {"successes": successes, **metrics}}
+
+
+@pytest.mark.parametrize("value", ["false", "true", float("nan"), 2, -1, 0.5, [], {}])
+def test_an_outcome_that_is_no_truth_value_is_refused(tmp_path: Path, value: object) -> None:
+    with pytest.raises(ConfigError, match=r"eval_info\.json: the success of an episode of s/t is true, false, 0, 1 or"):
+        read_run(info_of(tmp_path / "new", listed([True, value])))
+    old = {"episode_ix": 0, "success": value}
+    with pytest.raises(ConfigError, match=r"eval_info\.json: the success of an episode of all/all is"):
+        read_run(info_of(tmp_path / "old", per_episode=[old]))
+
+
+def test_numbers_and_null_are_outcomes(tmp_path: Path) -> None:
+    run = read_run(info_of(tmp_path / "new", listed([1, 0, None, True])))
+    assert [(e.success, e.end) for e in run.episodes] == [
+        (True, "success"),
+        (False, "failure"),
+        (None, "error"),
+        (True, "success"),
+    ]
+    episodes = [{"episode_ix": 0, "success": None}, {"episode_ix": 1, "success": 1}]
+    assert [e.success for e in read_run(info_of(tmp_path / "old", per_episode=episodes)).episodes] == [None, True]
+
+
+def test_what_is_listed_twice_is_not_counted_twice(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="lists the task s/t twice"):
+        read_run(info_of(tmp_path / "a", listed([True]), listed([True])))
+    with pytest.raises(ConfigError, match="lists the episode s/t/3 twice"):
+        read_run(info_of(tmp_path / "b", listed([True, False], episodes=[3, 3])))
+    with pytest.raises(ConfigError, match="lists the episode s/t/0 twice"):
+        read_run(info_of(tmp_path / "c", listed([True], errors=[{"episode": 0}])))
+    episodes = [{"episode_ix": 5, "success": True}] * 2
+    with pytest.raises(ConfigError, match="lists the episode all/all/5 twice"):
+        read_run(info_of(tmp_path / "d", per_episode=episodes))
+
+
 def test_an_empty_folder_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no run"):
         read_run(tmp_path)

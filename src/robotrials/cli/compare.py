@@ -9,7 +9,7 @@ from pathlib import Path
 from robotrials.cli import output
 from robotrials.errors import ConfigError
 
-COMPLETE, MISCONFIGURED, WORSE = 0, 1, 3
+COMPLETE, MISCONFIGURED, NO_VERDICT, WORSE = 0, 1, 2, 3
 
 HELP = """\
 usage: robotrials compare BASELINE OTHER [OTHER ...] [flags]
@@ -22,7 +22,8 @@ runs or more also get letters: runs that share one cannot be told apart (Holm).
 Every difference is OTHER minus BASELINE; tasks weigh the same.
 
   --margin=X            a difference below it does not matter [0.05]
-  --level=X             how often equal policies may be told apart [0.05]
+  --level=X             how often equal policies may be told apart [0.05]; all
+                        intervals are 95 % ones, whatever it is
   --stats.interval=wilson|exact|jeffreys
                         method of the intervals of single rates [wilson]
   --pair_by_order       the k-th episode of a task is the same in all files
@@ -34,6 +35,8 @@ Every difference is OTHER minus BASELINE; tasks weigh the same.
 Exit status
   0  compared
   1  a run cannot be read, or the runs share no task
+  2  --fail-if-worse, and no verdict: a run lacks episodes, or so many erred
+     that less than half could be compared
   3  --fail-if-worse, and one is worse
 """
 FLAGS = ("margin", "level", "stats.interval", "pair_by_order", "episodes", "json", "fail_if_worse")
@@ -47,7 +50,7 @@ def run(argv: Sequence[str]) -> int:
         return COMPLETE
     from robotrials.cli.words import split_words
     from robotrials.plan.options import coerce
-    from robotrials.results.comparison import Options, compare_runs
+    from robotrials.results.comparison import Options, compare_runs, why_no_verdict
     from robotrials.results.stored import read_run
     from robotrials.results.verdict import WORSE as IS_WORSE
     from robotrials.stats.intervals import METHODS
@@ -74,8 +77,14 @@ def run(argv: Sequence[str]) -> int:
         from robotrials.cli.runner import show
 
         show(comparison_lines(report, draw.make_console(sys.stdout), n_listed))
-    worse = any(comparison.verdict.kind == IS_WORSE for comparison in report.against_first)
-    return WORSE if worse and words.truth("fail_if_worse") else COMPLETE
+    if not words.truth("fail_if_worse"):
+        return COMPLETE
+    unjudged = [why for why in map(why_no_verdict, report.against_first) if why]
+    for why in unjudged:
+        output.note(f"no verdict: {why}")
+    if any(comparison.verdict.kind == IS_WORSE for comparison in report.against_first):
+        return WORSE
+    return NO_VERDICT if unjudged else COMPLETE
 
 
 def _fraction(value: float, name: str) -> float:

@@ -145,6 +145,23 @@ def compare_runs(runs: Sequence[StoredRun], options: Options | None = None) -> C
     )
 
 
+_LEAST_COMPARED = 0.5
+"""Of the episodes that a run has, so many must be compared for "not worse" to mean something."""
+
+
+def why_no_verdict(comparison: Comparison) -> str | None:
+    """Why "worse" could not have shown, whatever the policies are; None where it could."""
+    line = comparison.overall
+    for side, compared in ((comparison.baseline, line.baseline[1]), (comparison.other, line.other[1])):
+        if side.missing:
+            return f"{side.name} is not complete, {side.missing:,} of its episodes have no result"
+        if side.errors and compared < _LEAST_COMPARED * (side.finished + side.errors):
+            return f"only {compared:,} of {side.finished + side.errors:,} episodes of {side.name} could be compared"
+    if line.difference is None:
+        return f"{comparison.baseline.name} and {comparison.other.name} have no finished episodes to compare"
+    return None
+
+
 def short_names(paths: Sequence[Any]) -> tuple[str, ...]:
     """The last parts of the paths, as many as it takes to tell them apart; an eval_info.json goes by its folder."""
     parts = [path.absolute().parts[:-1] if path.suffix == ".json" else path.absolute().parts for path in paths]
@@ -308,6 +325,13 @@ def _counts(episodes: Iterable[Episode]) -> dict[TaskKey, tuple[int, int]]:
 
 def _shared_tasks(runs: Sequence[StoredRun], names: Sequence[str], notes: list[str]) -> list[TaskKey]:
     """Tasks that all runs have, in the baseline's order; what is left out is noted."""
+    for name, run in zip(names[1:], runs[1:], strict=True):
+        one, other = _benchmark(runs[0]), _benchmark(run)
+        # A file's tasks are suites and numbers, which mean something else in another benchmark; directories have names.
+        if one and other and one != other and "eval_info" in (runs[0].source, run.source):
+            raise ConfigError(
+                f"these runs share no task, so there is nothing to compare. {names[0]} is of {one}, {name} of {other}"
+            )
     sets = [{task.key for task in run.tasks} for run in runs]
     common = set.intersection(*sets)
     if not common:
@@ -317,6 +341,12 @@ def _shared_tasks(runs: Sequence[StoredRun], names: Sequence[str], notes: list[s
         if extra := sorted(own - common):
             notes.append(f"{len(extra)} tasks of {name} are not in all runs and are left out: {_few(extra)}")
     return [task.key for task in runs[0].tasks if task.key in common]
+
+
+def _benchmark(run: StoredRun) -> str:
+    """What it was played on, empty where nothing says so or a bridge stands for it."""
+    name = run.env.rpartition(":")[2]
+    return "" if name in ("lerobot_env", "gym", "hub") else name
 
 
 def _notes(name: str, run: StoredRun) -> list[str]:

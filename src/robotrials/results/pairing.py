@@ -64,8 +64,11 @@ def pair_up(
         which = episode.index if by_order else (episode.seed, episode.init_state if states else None)
         return (episode.suite, episode.task, which)
 
-    partner = {scene(episode): episode for episode in theirs}
-    pairs = [Pair(e, partner[scene(e)]) for e in ours if scene(e) in partner]
+    # A scene that was played twice is two pairs, not one episode against both.
+    partners: dict[Hashable, list[Episode]] = {}
+    for episode in reversed(theirs):
+        partners.setdefault(scene(episode), []).append(episode)
+    pairs = [Pair(e, partners[scene(e)].pop()) for e in ours if partners.get(scene(e))]
     if not pairs or len(pairs) < _LEAST_SHARE * min(len(ours), len(theirs)):
         return Pairing(
             False, _why_not(first, second, first_name, second_name, len(pairs), ours, theirs), notes=notes

@@ -236,26 +236,59 @@ def _read_eval_info(file: Path) -> StoredRun:
     try:
         if isinstance(content.get("per_task"), list):
             for entry in content["per_task"]:
-                task, own, wanted = _listed_task(entry)
+                task, own, wanted = _listed_task(entry, file)
+                if any(task.key == before.key for before in tasks):
+                    raise ConfigError(f"{file} lists the task {task.suite}/{task.name} twice")
                 tasks.append(task)
                 episodes += own
                 planned += wanted
         elif isinstance(content.get("per_episode"), list):  # lerobot-eval before it knew several tasks
             tasks.append(_bare_task("all", "all", 0))
-            episodes = [_old_episode(entry) for entry in content["per_episode"]]
+            episodes = [_old_episode(entry, file) for entry in content["per_episode"]]
             planned = len(episodes)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{file} has not the shape of an eval_info.json: {error!r}") from None
     if not tasks:
         raise ConfigError(f"{file} lists no episodes: it has neither per_task nor per_episode")
-    return StoredRun(file, "eval_info", file.parent.name, "", tuple(tasks), tuple(episodes), planned)
+    met: set[str] = set()
+    for episode in episodes:
+        if episode.name in met:
+            raise ConfigError(f"{file} lists the episode {episode.name} twice")
+        met.add(episode.name)
+    env = _env_beside(file)
+    return StoredRun(file, "eval_info", file.parent.name, env, tuple(tasks), tuple(episodes), planned)
 
 
-def _listed_task(entry: Mapping[str, Any]) -> tuple[TaskSpec, list[Episode], int]:
+def _env_beside(file: Path) -> str:
+    """The benchmark that the eval_config.json beside ``file`` names; empty where nothing does."""
+    try:
+        env = json.loads(file.with_name("eval_config.json").read_bytes())["env"]["type"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return env if isinstance(env, str) else ""
+
+
+def _outcome(value: Any, file: Path, task: str) -> bool | None:
+    """
+    Raises:
+        ConfigError: it is no outcome. Python finds "false", NaN and 2 true, so nothing is guessed.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    raise ConfigError(f"{file}: the success of an episode of {task} is true, false, 0, 1 or null; found {value!r}")
+
+
+def _end(success: bool | None) -> str:
+    return "error" if success is None else "success" if success else "failure"
+
+
+def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[Episode], int]:
     """lerobot-eval's parallel lists of one task, with our additions where they are."""
     suite, number, metrics = str(entry["task_group"]), int(entry["task_id"]), entry["metrics"]
     name = str(entry.get("task", number))
-    successes = metrics["successes"]
+    successes = [_outcome(value, file, f"{suite}/{name}") for value in metrics["successes"]]
     n = len(successes)
 
     def column(key: str) -> Sequence[Any]:
@@ -278,8 +311,8 @@ def _listed_task(entry: Mapping[str, Any]) -> tuple[TaskSpec, list[Episode], int
                 i if index is None else int(index),
                 seed,
                 None,
-                None if success is None else bool(success),
-                "success" if success else "failure",
+                success,
+                _end(success),
                 steps,
                 column("sum_rewards")[i],
                 column("max_rewards")[i],
@@ -297,8 +330,8 @@ def _listed_task(entry: Mapping[str, Any]) -> tuple[TaskSpec, list[Episode], int
     return _bare_task(suite, name, number), episodes, int(metrics.get("n_planned", len(episodes)))
 
 
-def _old_episode(entry: Mapping[str, Any]) -> Episode:
-    success = bool(entry["success"])
+def _old_episode(entry: Mapping[str, Any], file: Path) -> Episode:
+    success = _outcome(entry["success"], file, "all/all")
     return Episode(
         "all",
         "all",
@@ -307,7 +340,7 @@ def _old_episode(entry: Mapping[str, Any]) -> Episode:
         entry.get("seed"),
         None,
         success,
-        "success" if success else "failure",
+        _end(success),
         None,
         entry.get("sum_reward"),
         entry.get("max_reward"),
