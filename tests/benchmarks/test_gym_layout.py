@@ -91,3 +91,14 @@ def test_a_name_that_is_no_vector_is_refused_with_those_there_are() -> None:
 def test_a_space_that_shows_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="nothing can be observed"):
         lay_out(spaces.Discrete(3))
+
+
+def test_two_entries_that_would_have_one_name_are_refused() -> None:
+    pixels = spaces.Dict({"top": image(6, 8, 3)})
+    with pytest.raises(ConfigError, match=r"pixels/top and top would both be observation\.images\.top"):
+        lay_out(spaces.Dict({"pixels": pixels, "top": image(6, 8, 3)}))
+    inner, outer = spaces.Dict({"b_c": image(6, 8, 3)}), spaces.Dict({"c": image(6, 8, 3)})
+    with pytest.raises(ConfigError, match=r"a/b_c and a_b/c would both be observation\.images\.a_b_c"):
+        lay_out(spaces.Dict({"a": inner, "a_b": outer}))
+    with pytest.raises(ConfigError, match=r"two entries are called a/b"):
+        lay_out(spaces.Dict({"a": spaces.Dict({"b": vector(1)}), "a/b": vector(2)}))

@@ -153,10 +153,14 @@ class GymEnv(Env):
         return observation
 
     def step(self, action: np.ndarray) -> StepOutcome:
-        """Apply (A,), in the dtype and shape of the environment's action space. Nothing is clipped to its bounds."""
+        """Apply (A,), in the dtype and shape of the environment's action space: whole numbers are the nearest ones.
+        Nothing is clipped to its bounds."""
         space = self._sim.action_space
+        command = np.asarray(action)
+        if space.dtype.kind in "biu":
+            command = np.rint(command)
         self._raw, reward, terminated, truncated, info = self._sim.step(
-            np.asarray(action).astype(space.dtype).reshape(space.shape)
+            command.astype(space.dtype).reshape(space.shape)
         )
         success = self._success.read(float(reward), bool(terminated), bool(truncated), info)
         ended = bool(terminated) or (self._ends_on_success and bool(success))

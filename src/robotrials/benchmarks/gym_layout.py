@@ -55,11 +55,12 @@ def lay_out(space: Any, state: Sequence[str] = (), environment_state: Sequence[s
     ``observation.state`` holds every vector in the order of the space.
 
     Raises:
-        ConfigError: an entry that is not there or is no vector, or nothing that could be observed.
+        ConfigError: an entry that is not there or is no vector, two entries that would have one name, or nothing that
+            could be observed.
     """
     entries = dict(_entries(space, ()))
     pictures = {path: box for path, box in entries.items() if _is_image(box)}
-    numbers = {_name(path): path for path, box in entries.items() if path not in pictures and _is_vector(box)}
+    numbers = _name_vectors([path for path, box in entries.items() if path not in pictures and _is_vector(box)])
     images = _name_images(pictures)
     vectors = _choose(numbers, state, environment_state)
     features = {key: Feature(_shape(pictures[path], first), "uint8") for key, (path, first) in images.items()}
@@ -98,11 +99,26 @@ def _choose(
     return {key: tuple(numbers[name] for name in names) for key, names in asked.items() if names}
 
 
+def _name_vectors(paths: Sequence[Path]) -> dict[str, Path]:
+    named: dict[str, Path] = {}
+    for path in paths:
+        if _name(path) in named:
+            raise ConfigError(f"two entries are called {_name(path)}: {named[_name(path)]} and {path}; rename one")
+        named[_name(path)] = path
+    return named
+
+
 def _name_images(pictures: Mapping[Path, Any]) -> dict[str, tuple[Path, bool]]:
     named: dict[str, tuple[Path, bool]] = {}
     for path, box in pictures.items():
         inner = path[1:] if path[:1] == ("pixels",) else path
-        named[IMAGES + "_".join(inner) if inner else IMAGE] = (path, _channels_first(box))
+        key = IMAGES + "_".join(inner) if inner else IMAGE
+        if key in named:
+            raise ConfigError(
+                f"{_name(named[key][0])} and {_name(path)} would both be {key}: rename one of these entries, in a "
+                "wrapper of the environment"
+            )
+        named[key] = (path, _channels_first(box))
     return named
 
 
