@@ -8,6 +8,7 @@ import pytest
 
 from robotrials.errors import ConfigError
 from robotrials.results.comparison import ComparisonReport, Options, compare_runs, short_names
+from robotrials.results.pairing import digest_of
 from robotrials.results.stored import read_run
 from robotrials.results.verdict import BETTER, NO_DIFFERENCE, TOO_FEW, WORSE
 from robotrials.stats.intervals import suite_rate
@@ -162,15 +163,43 @@ def test_rates_take_the_interval_that_is_asked_for(tmp_path: Path) -> None:
     assert side.interval == pytest.approx(suite_rate([(6, 10), (6, 10)], method="exact")[1:])
 
 
-def test_a_run_that_stopped_on_the_comparison_is_judged_by_what_is_valid_then(tmp_path: Path) -> None:
+def stopping(against: Path, counted: int | None, **reference: object) -> dict[str, object]:
+    reference = {"path": str(against), **reference}
+    return {"rule": f"vs={against}", "counted": counted, "decided": counted is not None, "reference": reference}
+
+
+@pytest.mark.parametrize(
+    ("counted", "note"), [(10, "b stopped early by --until=vs={}"), (None, "b: --until=vs={} was not reached")]
+)
+def test_a_run_that_was_watched_for_the_comparison_is_judged_by_what_is_valid_then(
+    tmp_path: Path, counted: int | None, note: str
+) -> None:
     a = write_run(tmp_path / "a", lambda s: False, ONE)
-    b = write_run(tmp_path / "b", first(7), ONE, stopping={"rule": "vs=a", "counted": 10})
+    b = write_run(tmp_path / "b", first(7), ONE, stopping=stopping(a, counted))
     report = compare(a, b)
     (result,) = report.against_first
     assert result.overall.p == pytest.approx(2 / 2**7)  # 0.016, but somebody looked after every pair
     assert result.anytime_p == pytest.approx(1 / 16)
     assert result.verdict.kind == TOO_FEW
-    assert "b stopped early by --until=vs=a" in report.notes
+    assert (result.pairing.sequential, result.pairing.stopped) == (True, counted is not None)
+    assert note.format(a) in report.notes
+
+
+def test_a_run_that_stopped_against_another_is_compared_as_any(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", lambda s: False, ONE)
+    b = write_run(tmp_path / "b", first(7), ONE, stopping=stopping(tmp_path / "c", 10))
+    (result,) = compare(a, b).against_first
+    assert not result.pairing.sequential
+    assert result.verdict.kind == BETTER
+
+
+def test_a_baseline_that_has_moved_is_known_by_its_outcomes(tmp_path: Path) -> None:
+    a, other = write_run(tmp_path / "a", lambda s: False, ONE), write_run(tmp_path / "other", first(1), ONE)
+    outcomes = {(e.suite, e.task, e.index): bool(e.success) for e in read_run(a).episodes}
+    moved = stopping(tmp_path / "was", 10, outcomes=digest_of(outcomes))
+    b = write_run(tmp_path / "b", first(7), ONE, stopping=moved)
+    assert compare(a, b).against_first[0].pairing.sequential
+    assert not compare(other, b).against_first[0].pairing.sequential
 
 
 def test_what_differs_beside_the_policy_is_noted(tmp_path: Path) -> None:

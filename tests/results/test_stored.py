@@ -11,7 +11,7 @@ from tests.results.stored_runs import first, write_run
 
 
 def test_a_run_directory_is_read_with_seeds_groups_and_errors_apart(tmp_path: Path) -> None:
-    outcomes = {("push", 0): True, ("push", 1): "error", ("push", 2): False}
+    outcomes: dict[tuple[str, int], bool | str] = {("push", 0): True, ("push", 1): "error", ("push", 2): False}
     path = write_run(
         tmp_path / "run", lambda s: outcomes.get((s.task, s.index)), n=3, groups=["camera", "light"], init_states=2
     )

@@ -172,6 +172,23 @@ def test_a_run_stops_when_it_is_shown_to_be_worse_than_another(tmp_path: Path) -
     assert any("Saved      52 of 60 episodes (87 %)" in line for line in console_lines)
 
 
+def test_a_decision_that_is_stored_needs_the_other_run_no_more(tmp_path: Path) -> None:
+    base, path = tmp_path / "good", tmp_path / "bad"
+    run(config(base, None, policy="expert", n_episodes=20))
+    result = run(config(path, f"vs={base}", policy="zero", n_episodes=20))
+    shutil.rmtree(base)
+    prepared = prepare_resume(path)
+    assert prepared.is_finished
+    before = digest(path)
+    again = execute(prepared, Listener())
+    assert (again.stopping, again.summary) == (result.stopping, result.summary)
+    assert digest(path) == before
+    with contextlib.closing(sqlite3.connect(path / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("DELETE FROM attempts WHERE episode = 0")
+    with pytest.raises(ConfigError, match="is no run"):  # what that episode comes to, the other run has to decide
+        prepare_resume(path)
+
+
 def report_of(result: RunResult, tmp_path: Path) -> list[str]:
     prepared = prepare_resume(result.output_dir)
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), width=100)

@@ -120,7 +120,8 @@ def _tests(comparison: Comparison) -> str:
     if comparison.anytime_p is not None:
         words += f", valid under looking {p_words(comparison.anytime_p)}"
     if comparison.pairing.sequential:
-        words += " (decides here: the run stopped on this comparison)"
+        did = "stopped" if comparison.pairing.stopped else "would have stopped"
+        words += f" (decides here: the run {did} on this comparison)"
     return words
 
 

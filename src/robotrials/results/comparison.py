@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robotrials.errors import ConfigError
-from robotrials.results.pairing import Pair, Pairing, match_tasks, pair_up
+from robotrials.results.pairing import Pair, Pairing, match_tasks, pair_up, was_decided, watched_against
 from robotrials.results.stored import Episode, StoredRun
 from robotrials.results.verdict import Verdict, judge
 from robotrials.stats.intervals import Interval, suite_rate
@@ -184,7 +184,8 @@ def _compare(
     overall = _line("Overall", list(cells.values()), pairing.paired)
     differing = tuple(pair for pair in pairs if pair.baseline.success != pair.other.success) if pairing.paired else ()
     anytime_p = _anytime_p(pairs, first) if pairing.paired else None
-    sequential = any(str((run.stopping or {}).get("rule", "")).startswith("vs=") for run in (first, second))
+    watched = [run for run, of in ((first, second), (second, first)) if watched_against(run, of)]
+    sequential, stopped = bool(watched), any(map(was_decided, watched))
     verdict = judge(
         overall,
         one.name,
@@ -196,7 +197,7 @@ def _compare(
     return Comparison(
         one,
         other,
-        replace(pairing, sequential=sequential),
+        replace(pairing, sequential=sequential, stopped=stopped),
         overall,
         tuple(_line(_task_name(key), [cell], pairing.paired) for key, cell in cells.items()),
         tuple(_line(name, [cells[key] for key in keys], pairing.paired) for name, keys in groups.items()),
@@ -358,7 +359,8 @@ def _notes(name: str, run: StoredRun) -> list[str]:
     if run.described.get("mixed"):
         notes.append(f"{name} is a mixed run: it went on after something that can change outcomes had changed")
     if run.stopping:
-        notes.append(f"{name} stopped early by --until={run.stopping.get('rule')}")
+        rule = f"--until={run.stopping.get('rule')}"
+        notes.append(f"{name} stopped early by {rule}" if was_decided(run) else f"{name}: {rule} was not reached")
     return notes
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from robotrials.errors import ConfigError
+from robotrials.plan.plan import Plan
 from robotrials.results.rundir import differences
-from robotrials.results.stored import Episode, StoredRun
+from robotrials.results.stored import Episode, StoredRun, stored_plan
 
 _LEAST_SHARE = 0.5
 """Pairs must make up this share of the smaller run: below it, more is lost by dropping episodes than pairing gains."""
@@ -23,14 +27,15 @@ class Pair:
 @dataclass(frozen=True)
 class Pairing:
     """Whether two runs are compared pair by pair, and why or why not, in words. ``dropped`` finished episodes have no
-    finished partner. ``sequential``: one of the runs stopped when the comparison was decided, so only the anytime p is
-    valid."""
+    finished partner. ``sequential``: one of the runs was watched for this very comparison (``--until=vs=``), so only
+    the anytime p is valid; ``stopped``: and it stopped on it."""
 
     paired: bool
     why: str
     dropped: int = 0
     notes: tuple[str, ...] = ()
     sequential: bool = False
+    stopped: bool = False
 
 
 def pair_up(
@@ -79,6 +84,58 @@ def pair_up(
     if dropped:
         why += f"; {dropped:,} without a finished partner are left out"
     return Pairing(True, why, dropped, notes), pairs
+
+
+def outcomes_of(other: StoredRun, plan: Plan) -> tuple[dict[tuple[str, str, int], bool], str | None]:
+    """The outcomes in ``other`` of the episodes of ``plan``: the same task, number, seed and initial state; and the
+    first episode that is another scene there, in words."""
+    scenes = {
+        (e.suite, e.task, e.index): (e.seed, e.init_state, e.success) for e in other.episodes if e.success is not None
+    }
+    outcomes: dict[tuple[str, str, int], bool] = {}
+    strange = None
+    for spec in plan:
+        key = (spec.suite, spec.task, spec.index)
+        if key not in scenes:
+            continue
+        seed, state, success = scenes[key]
+        if seed == spec.seed and (state is None or spec.init_state is None or state == spec.init_state):
+            outcomes[key] = bool(success)
+        elif strange is None:
+            strange = (
+                f"{spec.name} has seed {seed} and initial state {state} there, {spec.seed} and {spec.init_state} here"
+            )
+    return outcomes, strange
+
+
+def digest_of(outcomes: Mapping[tuple[str, str, int], bool]) -> str:
+    """What tells these outcomes from others."""
+    text = "\n".join(f"{key} {success}" for key, success in sorted(outcomes.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def was_decided(run: StoredRun) -> bool:
+    """Whether ``--until`` stopped it: without, the plan was played to its end, or is not yet."""
+    return (run.stopping or {}).get("counted") is not None
+
+
+def watched_against(run: StoredRun, other: StoredRun) -> bool:
+    """Whether ``--until=vs=`` compared ``run`` with ``other`` while it ran: by its place, or where that has moved by
+    its outcomes."""
+    stopping = run.stopping or {}
+    kind, _, place = str(stopping.get("rule", "")).partition("=")
+    if kind != "vs":
+        return False
+    reference = stopping.get("reference") or {}
+    if Path(reference.get("path") or place).resolve() in (other.path.resolve(), other.folder.resolve()):
+        return True
+    if "outcomes" not in reference:
+        return False
+    try:
+        outcomes, _ = outcomes_of(other, stored_plan(run.described, run.path))
+    except ConfigError:
+        return False
+    return bool(outcomes) and digest_of(outcomes) == reference["outcomes"]
 
 
 def match_tasks(runs: Sequence[StoredRun]) -> list[StoredRun]:

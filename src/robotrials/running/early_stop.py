@@ -8,9 +8,8 @@ nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
+from robotrials.results.pairing import digest_of, outcomes_of
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.stored import balanced, read_run
 from robotrials.stats.stopping import Decider, Until, VersusDecider, WidthDecider, parse_until
@@ -86,8 +86,40 @@ class StopPlan:
         return stop
 
 
-def plan_stop(config: RunConfig, plan: Plan) -> StopPlan | None:
-    """Read ``--until``; None without it.
+@dataclass
+class _StoredDecider:
+    """A decision that run.json holds, so that the run that was compared with need not be there any more."""
+
+    stored: Mapping[str, Any]
+    given: int = 0
+    decided: bool = field(default=False, init=False)
+
+    def add(self, key: tuple[str, str, int], success: bool | None, ends_round: bool) -> None:
+        self.given += 1
+        self.decided = self.given >= self.stored["counted"]
+
+    def words(self) -> str:
+        return str(self.stored.get("words", ""))
+
+    def state(self) -> dict[str, Any]:
+        return dict(self.stored.get("state") or {})
+
+
+def _as_stored(rule: Until, plan: Plan, described: Mapping[str, Any] | None, ledger: Path) -> StopPlan | None:
+    """What this rule came to before; None where it was not decided, or episodes that count have no outcome: with
+    these, it may come to something else."""
+    stored = (described or {}).get("stopping") or {}
+    if stored.get("rule") != rule.text or not isinstance(stored.get("counted"), int) or not stored.get("decided"):
+        return None
+    stop = StopPlan(rule, plan, lambda: _StoredDecider(stored), stored.get("reference"))
+    return stop if was_decided(stop, ledger) else None
+
+
+def plan_stop(
+    config: RunConfig, plan: Plan, described: Mapping[str, Any] | None = None, ledger: Path | None = None
+) -> StopPlan | None:
+    """Read ``--until``; None without it. ``described`` and ``ledger`` are of the run as far as it is: one that is
+    decided stays so, whatever has become of the run that it was compared with.
 
     Raises:
         ConfigError: no such rule, a shard, or a run to compare with that has not played these episodes.
@@ -102,10 +134,12 @@ def plan_stop(config: RunConfig, plan: Plan) -> StopPlan | None:
         return StopPlan(rule, plan, lambda: WidthDecider(width))
     assert rule.versus is not None
     path = Path(rule.versus).expanduser().absolute()
-    outcomes = _reference(path, plan)
-    text = "\n".join(f"{key} {success}" for key, success in sorted(outcomes.items()))
-    reference = {"path": str(path), "pairs": len(outcomes), "outcomes": hashlib.sha256(text.encode()).hexdigest()[:16]}
     rule = Until(f"vs={path}", versus=str(path))
+    stored = None if ledger is None else _as_stored(rule, plan, described, ledger)
+    if stored is not None:
+        return stored
+    outcomes = _reference(path, plan)
+    reference = {"path": str(path), "pairs": len(outcomes), "outcomes": digest_of(outcomes)}
     return StopPlan(rule, plan, lambda: VersusDecider(outcomes, path.name), reference)
 
 
@@ -151,23 +185,7 @@ def check_reference(stop: StopPlan, described: Mapping[str, Any] | None) -> None
 
 def _reference(path: Path, plan: Plan) -> dict[tuple[str, str, int], bool]:
     """The other run's outcomes of the episodes of ``plan``: the same task, number, seed and initial state."""
-    other = read_run(path)
-    scenes = {
-        (e.suite, e.task, e.index): (e.seed, e.init_state, e.success) for e in other.episodes if e.success is not None
-    }
-    outcomes: dict[tuple[str, str, int], bool] = {}
-    strange = None
-    for spec in plan:
-        key = (spec.suite, spec.task, spec.index)
-        if key not in scenes:
-            continue
-        seed, state, success = scenes[key]
-        if seed == spec.seed and (state is None or spec.init_state is None or state == spec.init_state):
-            outcomes[key] = bool(success)
-        elif strange is None:
-            strange = (
-                f"{spec.name} has seed {seed} and initial state {state} there, {spec.seed} and {spec.init_state} here"
-            )
+    outcomes, strange = outcomes_of(read_run(path), plan)
     if not outcomes:
         why = strange or "it has finished none of the episodes of this plan"
         raise ConfigError(f"--until=vs={path} compares episode by episode, and cannot: {why}")

@@ -128,7 +128,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
         identity["render"] = "gpu"  # its pictures are not the processor's, bit by bit
     plan = slice_plan(whole, Shard(config.eval.shard_id, config.eval.num_shards))
     done, errors = progress_so_far(output_dir, existing, identity, config, len(plan))
-    stop = plan_stop(config, plan)
+    stop = plan_stop(config, plan, existing if done else None, output_dir / "ledger.sqlite")
     if stop is not None:
         check_reference(stop, existing)
         config = replace(config, until=stop.rule.text)
