@@ -45,11 +45,8 @@ class Point(gymnasium.Env):  # type: ignore[misc]
         self.at = self.at + 0.1 * action[0]
         distance = float(np.linalg.norm(self.at))
         self.steps += 1
-        info = (
-            {}
-            if self.says == "nothing" or self.steps < self.late
-            else {self.says: np.float64(distance < 0.2), "distance": distance}
-        )
+        silent = self.says == "nothing" or self.steps < self.late
+        info = {} if silent else {self.says: np.float64(distance < 0.2), "distance": distance}
         return self._seen(1.0), -distance, self.says == "nothing" and distance < 0.2, False, info
 
     def render(self) -> Any:
@@ -69,6 +66,22 @@ class Blind(Point):
     metadata = {"render_modes": [], "render_fps": 20}  # noqa: RUF012
 
 
+class Whole(gymnasium.Env):  # type: ignore[misc]
+    """Takes whole numbers, and shows the last ones."""
+
+    action_space = spaces.Box(-9, 9, (3,), np.int64)
+    observation_space = spaces.Box(-9.0, 9.0, (3,))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert action.dtype == np.int64
+        return action.astype(np.float32), 0.0, False, False, {"success": False}
+
+
+gymnasium.register("Whole-v0", Whole, max_episode_steps=5)
 gymnasium.register("Point-v0", Point, max_episode_steps=30)
 gymnasium.register("Blind-v0", Blind, max_episode_steps=30)
 gymnasium.register("Endless-v0", Point)

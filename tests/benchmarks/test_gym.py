@@ -228,3 +228,11 @@ def test_a_package_that_drawing_lacks_is_named(point: tuple[TaskSpec, GymEnv], m
 def test_closing_twice_is_safe(point: tuple[TaskSpec, GymEnv]) -> None:
     point[1].close()
     point[1].close()
+
+
+def test_whole_numbers_are_the_nearest() -> None:
+    task, env = make("gym", id="Whole-v0", imports=TOYS)
+    env.reset(episode(task, 0))
+    env.step(np.array([0.9, -1.6, 2.4]))
+    assert np.asarray(env.observe([])["observation.state"]).tolist() == [1.0, -2.0, 2.0]
+    env.close()
