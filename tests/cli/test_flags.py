@@ -195,13 +195,46 @@ def test_dry_run_is_no_part_of_the_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["--eval.use_async_envs=false", "--env.max_parallel_tasks=4", "--trust_remote_code=true"]
+    "word",
+    [
+        "--eval.use_async_envs=false",
+        "--env.max_parallel_tasks=4",
+        "--trust_remote_code=true",
+        "--env.disable_env_checker",
+        "--env.render_mode=rgb_array",
+        "--env.multitask_eval",
+        "--env.features={}",
+        '--env.features_map={"action": "action"}',
+    ],
 )
 def test_flags_of_lerobot_eval_that_mean_nothing_are_taken_with_one_line(word: str) -> None:
     call = parse_eval([*BOTH, word])
     assert call.config == parse()
     assert len(call.notes) == 1
     assert call.notes[0].startswith(word.partition("=")[0] + " changes nothing: ")
+
+
+@pytest.mark.parametrize("word", ["--policy.push_to_hub=false", "--policy.repo_id=me/act", "--policy.private"])
+def test_flags_of_training_are_taken_with_one_line_where_the_policy_is_lerobots(word: str) -> None:
+    call = parse_eval(["--policy.path=me/act", "--env.type=pusht", word])
+    assert call.config == parse_eval(["--policy.path=me/act", "--env.type=pusht"]).config
+    assert [note.partition(" changes nothing: ")[0] for note in call.notes] == [word.partition("=")[0]]
+
+
+def test_flags_that_a_bridge_or_a_class_of_ones_own_may_have_are_left_to_it() -> None:
+    call = parse_eval(
+        ["--policy.type=mine.py:Mine", "--env.type=lerobot_env", "--policy.repo_id=a/b", "--env.features={}"]
+    )
+    assert call.config.policy.options == {"repo_id": "a/b"}
+    assert call.config.env.options == {"features": "{}"}
+    assert not call.notes
+
+
+def test_rename_map_of_null_renames_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("rename_map: null\n")
+    assert parse_eval([*BOTH, "--rename_map=null"]).config == parse()
+    assert parse_eval([*BOTH, f"--config_path={file}"]).config == parse()
 
 
 def test_lerobots_recording_flags_are_taken_and_a_push_is_said_to_be_left_undone() -> None:

@@ -66,7 +66,9 @@ def parse_eval(argv: Sequence[str]) -> EvalCall:
         values = read_config_file(path)
         check_names(values, path)
         # Read on its own first, for messages that name the file instead of a flag nobody typed.
-        _config({name: value for name, value in values.items() if name not in lerobot_flags.NAMES}, f"{path}: ")
+        ours = {name: value for name, value in values.items() if name not in lerobot_flags.NAMES}
+        lerobot_flags.take(ours)
+        _config(ours, f"{path}: ")
     values.update(line)
     notes = lerobot_flags.take(values)
     config = _config(values, "--")
