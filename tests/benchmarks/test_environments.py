@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import robotrials
-from robotrials.benchmarks import environments, inventory
+from robotrials.benchmarks import environments, installer, inventory, system_packages
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import look_up, placed
 from robotrials.benchmarks.registry import benchmark_class
@@ -23,13 +23,17 @@ from robotrials.running.evaluate import prepare_resume
 pytest.importorskip("gym_pusht")
 
 
-def install_by_hand(home: Path, name: str, cls: type[Benchmark], pins: str | None = None) -> str:
-    """What ``bench install`` leaves, without its cost: an environment that borrows all packages from this one."""
-    prefix = home / "environments" / name / "0123abcd"
+def borrow(prefix: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
     (site,) = prefix.glob("lib/python3*/site-packages")
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (site / "robotrials").symlink_to(Path(robotrials.__file__).resolve().parent)
+
+
+def install_by_hand(home: Path, name: str, cls: type[Benchmark], pins: str | None = None) -> str:
+    """What ``bench install`` leaves, without its cost: an environment that borrows all packages from this one."""
+    prefix = home / "environments" / name / "0123abcd"
+    borrow(prefix)
     mark = {
         "benchmark": name,
         "requirements": cls.installation.requirements,
@@ -96,6 +100,21 @@ def test_one_that_is_gone_says_how_to_have_it_again(home: Path) -> None:
     gone = home / "environments" / "pusht" / "current" / "bin" / "python"
     with pytest.raises(ConfigError, match="robotrials bench install pusht"):
         look_up(EnvChoice("pusht", python=str(gone)))
+
+
+def test_a_damaged_environment_is_made_anew_without_being_forced(
+    python: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``bench list`` and ``eval`` say ``bench install``: it must not answer that all is there."""
+    monkeypatch.setattr(installer, "_build", lambda prefix, *_: borrow(prefix))
+    monkeypatch.setattr(system_packages, "missing", lambda wanted: [])
+    assert main(["bench", "install", "pusht"]) == 0
+    assert "pusht: is installed and working" in capsys.readouterr().err
+    Path(python).unlink()
+    assert main(["bench", "install", "pusht"]) == 0
+    said = capsys.readouterr().err
+    assert "what is installed does not work; it is made anew" in said
+    assert "pusht: installed and working" in said
 
 
 def test_a_simulator_that_does_not_import_is_a_problem_with_its_words(

@@ -9,7 +9,7 @@ import pytest
 
 from robotrials.benchmarks import egl
 from robotrials.benchmarks.egl import Device
-from robotrials.benchmarks.gl import DEVICE_ID, Rendering, choose_rendering, gl_environment, visible_cuda
+from robotrials.benchmarks.gl import DEVICE_ID, Rendering, check_gl, choose_rendering, gl_environment, visible_cuda
 from robotrials.cli.main import main
 from robotrials.errors import ConfigError
 
@@ -78,6 +78,18 @@ def test_the_users_egl_device_wins() -> None:
 
 
 @pytest.mark.skipif(bool(egl.osmesa_problem()), reason="needs OSMesa")
+@pytest.mark.parametrize("number", ["3", "-1", "first"])
+def test_an_egl_device_that_is_not_there_is_refused_at_once(number: str) -> None:
+    environ = {"MUJOCO_GL": "egl", DEVICE_ID: number}
+    with pytest.raises(ConfigError, match=rf"{DEVICE_ID}={number}: EGL offers devices 0 to 2 here"):
+        check_gl(environ, lambda: (TWO_GPUS, ""))
+    with pytest.raises(ConfigError, match="EGL offers device 0 alone here"):
+        check_gl(environ, lambda: (SOFTWARE, ""))
+    check_gl({**environ, "MUJOCO_GL": "osmesa"}, lambda: (SOFTWARE, ""))  # which looks at no device
+    check_gl(environ, lambda: ([], "this EGL cannot list its devices"))
+    check_gl({"MUJOCO_GL": "egl", DEVICE_ID: "2"}, lambda: (TWO_GPUS, ""))
+
+
 def test_auto_falls_back_and_says_why() -> None:
     hidden = machine(TWO_GPUS)("auto", {"CUDA_VISIBLE_DEVICES": ""})
     assert (hidden.device, dict(hidden.variables)) == ("cpu", {"MUJOCO_GL": "osmesa"})

@@ -236,3 +236,8 @@ def test_whole_numbers_are_the_nearest() -> None:
     env.step(np.array([0.9, -1.6, 2.4]))
     assert np.asarray(env.observe([])["observation.state"]).tolist() == [1.0, -2.0, 2.0]
     env.close()
+
+
+def test_a_guess_of_gymnasium_ends_with_its_question_mark() -> None:
+    with pytest.raises(ConfigError, match=r"Did you mean: `Pendulum`\? If a module registers it"):
+        task_of(id="Pendulumm-v1")

@@ -63,6 +63,8 @@ def test_pyenvs_newest_patch_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_users_choice_is_held_to_the_range() -> None:
     with pytest.raises(ConfigError, match=r"--python=3\.9: the pinned packages need >=3\.10"):
         find_python(">=3.10", uv=None, asked="3.9")
+    with pytest.raises(ConfigError, match=r"--python=3\.99: there is no Python 3\.99 here, and 3\.\d+ is the newest"):
+        find_python(">=3.10", uv=None, asked="3.99")
     with pytest.raises(ConfigError, match=r"is Python 3\..*; the pinned packages need <3\.0"):
         find_python("<3.0", uv=None, asked=sys.executable)
     with pytest.raises(ConfigError, match="no such interpreter"):

@@ -33,7 +33,8 @@ def test_without_either_the_line_that_installs_them_is_given() -> None:
     seen = look([], osmesa="no library libOSMesa")
     assert (seen["EGL"].level, seen["OSMesa"].level) == ("problem", "problem")
     assert (
-        "apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6" in seen["EGL"].todo
+        "apt-get install -y --no-install-recommends libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri libosmesa6"
+        in seen["EGL"].todo
     )
 
 

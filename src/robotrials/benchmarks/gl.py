@@ -14,20 +14,30 @@ from robotrials.benchmarks.egl import Device
 from robotrials.benchmarks.system_packages import install_line
 from robotrials.errors import ConfigError
 
+DEVICE_ID = "MUJOCO_EGL_DEVICE_ID"
 _OFFSCREEN = {"egl": "EGL", "osmesa": "OSMesa"}
 
 
 _KNOWN = ("egl", "osmesa", "glfw", "glx", "cgl", "wgl", "disable", "disabled", "off", "false", "0", "no", "none", "")
 
 
-def check_gl(environ: Mapping[str, str]) -> None:
+def check_gl(environ: Mapping[str, str], probe: Callable[[], tuple[Sequence[Device], str]] = egl.probe) -> None:
     """
     Raises:
-        ConfigError: MUJOCO_GL names what MuJoCo does not know; every worker would fail on import.
+        ConfigError: MUJOCO_GL names what MuJoCo does not know, or MUJOCO_EGL_DEVICE_ID no device of this machine's EGL:
+            every worker would fail on import, or with its first picture.
     """
     value = environ.get("MUJOCO_GL", "")
     if value.strip().lower() not in _KNOWN:
         raise ConfigError(f"MUJOCO_GL={value} is unknown to MuJoCo: set it to egl or osmesa, or unset it")
+    number = environ.get(DEVICE_ID, "")
+    backend = value or environ.get("PYOPENGL_PLATFORM", "") or gl_environment(environ).get("MUJOCO_GL", "")
+    if not number or backend.strip().lower() != "egl":
+        return
+    devices, _ = probe()  # none where EGL cannot list them: then it is left to MuJoCo
+    if devices and not (number.isdigit() and int(number) < len(devices)):
+        offered = "device 0 alone" if len(devices) == 1 else f"devices 0 to {len(devices) - 1}"
+        raise ConfigError(f"{DEVICE_ID}={number}: EGL offers {offered} here; set it to one of them, or unset it")
 
 
 def gl_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -45,9 +55,6 @@ def gl_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if find_library(library):
             return {"MUJOCO_GL": backend}
     return {}
-
-
-DEVICE_ID = "MUJOCO_EGL_DEVICE_ID"
 
 
 @dataclass(frozen=True)

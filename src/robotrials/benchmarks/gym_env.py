@@ -59,9 +59,15 @@ def make_simulator(recipe: Recipe) -> Any:
         return gymnasium.make(name, disable_env_checker=True, **kwargs)
     except gymnasium.error.Error as error:
         where = "" if recipe.imports else " If a module registers it, name that: --env.imports=MODULE."
-        raise ConfigError(f"--env.id={recipe.id}: {str(error).rstrip('.')}.{where}") from error
+        raise ConfigError(f"--env.id={recipe.id}: {_sentence(str(error))}{where}") from error
     except (TypeError, ModuleNotFoundError) as error:
         raise ConfigError(f"--env.id={recipe.id} with --env.kwargs={dict(recipe.kwargs)}: {error}") from error
+
+
+def _sentence(said: str) -> str:
+    """With one stop at its end, which Gymnasium's guesses have: "Did you mean: `Hopper`?"."""
+    said = said.strip().rstrip(".")
+    return said if said.endswith(("?", "!")) else f"{said}."
 
 
 def _quiet() -> None:

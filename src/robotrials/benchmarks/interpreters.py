@@ -62,8 +62,13 @@ def find_python(wanted: str, uv: str | None, asked: str | None = None) -> str:
     minors = [minor for minor in range(_NEWEST_MINOR, 9, -1) if in_range((3, minor), wanted)]
     if asked is not None:
         minor = int(asked.partition(".")[2])
-        if minor not in minors:
+        if not in_range((3, minor), wanted):
             raise ConfigError(f"--python={asked}: the pinned packages need {wanted}")
+        if minor > _NEWEST_MINOR and not any(map(version_of, _candidates(minor))):
+            raise ConfigError(
+                f"--python={asked}: there is no Python {asked} here, and 3.{_NEWEST_MINOR} is the newest that "
+                "robotrials knows of; give its path where you have one"
+            )
         minors = [minor]
     if sys.version_info.minor in minors:
         return sys.executable

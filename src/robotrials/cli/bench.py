@@ -23,8 +23,9 @@ benchmark in its environment without being told.
 
   list      every benchmark: where it is installed, whether it really imports,
             at which versions, and what is wrong
-  install   make the environment of a benchmark. A second time it does nothing;
-            --force makes it anew, --python chooses a path or a version (3.12)
+  install   make the environment of a benchmark. A second time it does nothing
+            where that works; --force makes it anew in any case, --python
+            chooses a path or a version (3.12)
   remove    delete it
   exec      run a command inside it, with the variables its workers start with
 
@@ -78,6 +79,7 @@ def _install(argv: Sequence[str]) -> int:
     words = split_words(argv, "bench install", ("python", "force"), {"force": "true"})
     _need_names(words.plain, "install")
     from robotrials.benchmarks.installer import install
+    from robotrials.benchmarks.inventory import inventory
     from robotrials.benchmarks.registry import benchmark_class
     from robotrials.benchmarks.system_packages import install_line, missing
 
@@ -87,13 +89,16 @@ def _install(argv: Sequence[str]) -> int:
         if lacking:
             output.note(f"{name} needs system packages that are missing here; install them with:")
             output.line(f"  {install_line(lacking)}")
-        new = install(
-            cls,
-            name,
-            words.flags.get("python"),
-            words.truth("force"),
-            lambda line, name=name: output.line(f"{name}: {line}"),  # type: ignore[misc]
-        )
+
+        def say(line: str, name: str = name) -> None:
+            output.line(f"{name}: {line}")
+
+        python = words.flags.get("python")
+        new = install(cls, name, python, words.truth("force"), say)
+        # One that lacks system packages would work no better for being made anew.
+        if not new and not lacking and inventory(name)[0].state != "ok":
+            say("what is installed does not work; it is made anew")
+            new = install(cls, name, python, True, say)
         status = max(status, _prove(name, new))
     return status
 
@@ -106,6 +111,8 @@ def _prove(name: str, new: bool) -> int:
     versions = ", ".join(f"{package} {version}" for package, version in entry.packages.items())
     if entry.state != "ok":
         output.error(f"{name} is installed in {entry.python}, and does not work: {entry.note}")
+        if not new:
+            output.note(f"once the system packages are there: robotrials bench install {name} --force")
         return 1
     output.line(
         f"{name}: {'installed' if new else 'is installed'} and working (Python {entry.python_version}; {versions})"

@@ -67,7 +67,7 @@ def _gpu(devices: Sequence[Device], problem: str, environ: Mapping[str, str]) ->
 
 def _choice(devices: Sequence[Device], problem: str, gpu_is_there: bool, environ: Mapping[str, str]) -> Finding:
     try:
-        check_gl(environ)
+        check_gl(environ, lambda: (devices, problem))
         chosen = choose_rendering("auto", environ, lambda: (devices, problem), lambda: gpu_is_there)
     except ConfigError as error:
         return Finding("rendering", PROBLEM, str(error), "set MUJOCO_GL to egl or osmesa, or unset it")
