@@ -59,7 +59,7 @@ def test_what_neither_hub_nor_cache_can_tell_is_refused_with_a_way_out(hub: Mode
     offline = ask(hub.environment(tmp_path / "home", offline=True), "me/act")
     assert offline.returncode == 1
     assert "HF_HUB_OFFLINE is set" in offline.stderr
-    assert "--policy.pretrained_revision=<its 40 digits>" in offline.stderr
+    assert "--policy.pretrained_revision=<40 digits>" in offline.stderr
 
 
 def test_commit_is_itself_and_asks_nobody() -> None:
