@@ -143,3 +143,12 @@ def test_the_verb_reads_runs_and_says_where(
     assert main(["leaderboard", "one", "--suites=nothing"]) == 1
     assert "no results have a suite 'nothing'; there are easy, hard, metaworld" in capsys.readouterr().err
     assert main(["leaderboard"]) == 1
+    capsys.readouterr()
+    (tmp_path / "two" / "run.json").write_text("{")
+    assert main(["leaderboard", "one", "two"]) == 2
+    both = capsys.readouterr()
+    assert "note: two/run.json cannot be read" in both.err
+    assert "two/run.json cannot be read" in (tmp_path / "leaderboard.html").read_text()
+    assert both.out.endswith("1 model\n")
+    assert main(["leaderboard", "two"]) == 1
+    assert "there are no results to make a leaderboard of\n  two/run.json" in capsys.readouterr().err

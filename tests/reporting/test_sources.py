@@ -104,9 +104,33 @@ def test_training_is_read_beside_the_checkpoint(tmp_path: Path) -> None:
 def test_a_folder_of_runs_gives_all_of_them(tmp_path: Path) -> None:
     make_run(tmp_path / "eval" / "day" / "one")
     write(tmp_path / "eval" / "two", {"per_task": [entry("a", 0, [True])]})
-    assert [source.model for source in read_local([tmp_path / "eval"])] == ["act", "two"]
+    sources, not_read = read_local([tmp_path / "eval"])
+    assert ([source.model for source in sources], not_read) == (["act", "two"], [])
     with pytest.raises(ConfigError, match="holds no results"):
         read_local([tmp_path / "eval" / "day" / "one" / "logs"])
+
+
+def test_what_is_damaged_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    make_run(tmp_path / "eval" / "one")
+    make_run(tmp_path / "eval" / "broken")
+    (tmp_path / "eval" / "broken" / "ledger.sqlite").write_bytes(b"no database at all" * 100)
+    write(tmp_path / "eval" / "cut", {})
+    (tmp_path / "eval" / "cut" / "eval_info.json").write_text('{"per_task": [')
+    sums = {"per_group": {"s": {"pc_success": 50.0, "n_episodes": 2}}}
+    write(tmp_path / "eval" / "twice", {"per_task": [entry("a", 0, [True])] * 2, **sums})
+    sources, not_read = read_local([tmp_path / "eval"])
+    assert [source.model for source in sources] == ["act"]
+    assert [name for name in ("broken", "cut", "twice") if not any(f"/{name}" in line for line in not_read)] == []
+    assert len(not_read) == 3
+
+
+def test_results_that_are_given_twice_are_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "eval" / "one")
+    for again in (run, run / "eval_info.json", tmp_path / "eval"):
+        with pytest.raises(ConfigError, match="is given twice"):
+            read_local([run, again])
+    with pytest.raises(ConfigError, match="no such file or directory"):
+        read_local([run, tmp_path / "nowhere"])
 
 
 def test_a_list_of_repositories_has_comments(tmp_path: Path) -> None:

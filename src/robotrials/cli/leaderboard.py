@@ -23,8 +23,9 @@ suite, a task or episodes is shown, but not ranked.
   --suites=A,B    only these suites, or all suites of these benchmarks
   --output=FILE   default leaderboard.html, here
 
-Exit status: 0; 2 when a repository of the list gave no results; 1 when there is
-nothing to rank.
+Exit status: 0; 2 when a file could not be read or a repository of the list gave
+no results: each is named, and the others are ranked; 1 when there is nothing to
+rank, or results are given twice.
 """
 COMPLETE, PARTIAL = 0, 2
 
@@ -46,13 +47,13 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.reporting.leaderboard import write_leaderboard
     from robotrials.reporting.sources import read_list, read_local
 
-    sources = read_local(call.paths)
-    not_read: list[str] = []
+    sources, not_read = read_local(call.paths)
     if call.repos is not None:
         from robotrials.reporting.hub_reading import read_repositories
 
-        found, not_read = read_repositories(read_list(call.repos))
+        found, lines = read_repositories(read_list(call.repos))
         sources += found
+        not_read += lines
     made = write_leaderboard(sources, call.output, call.suites, not_read)
     for line in not_read:
         output.note(line)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robotrials.errors import ConfigError
+from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.reporting.loading import policy_name
 from robotrials.results.stored import StoredRun, read_run
 
@@ -72,7 +72,7 @@ def read_source(
         suites = _by_task(read_run(path))
         described = _json(path / "run.json") if (path / "run.json").is_file() else {}
     except ConfigError:
-        suites, described = _sums(file), {}
+        suites, described = ({} if _lists_episodes(file) else _sums(file)), {}
         if not suites:
             raise
     except RecursionError:
@@ -124,6 +124,12 @@ def _by_task(run: StoredRun) -> dict[str, dict[int | None, Counts]]:
             for counts in tasks.values():
                 counts.missing = max(0, each - counts.finished - counts.errors)
     return suites
+
+
+def _lists_episodes(file: Path) -> bool:
+    """Then its sums are of these episodes, and no better than they are."""
+    content = _json(file)
+    return bool(content.get("per_task") or content.get("per_episode"))
 
 
 def _sums(file: Path) -> dict[str, dict[int | None, Counts]]:
@@ -187,19 +193,35 @@ def read_list(file: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def read_local(paths: Sequence[Path]) -> list[Source]:
-    """All results at ``paths``. A directory that is no run but holds some (outputs/eval) gives all of them.
+def read_local(paths: Sequence[Path]) -> tuple[list[Source], list[str]]:
+    """All results at ``paths``, and a line for each that cannot be read, so that none is missing silently. A directory
+    that is no run but holds some (outputs/eval) gives all of them.
 
     Raises:
-        ConfigError: a path holds none.
+        ConfigError: a path is not there or holds no results, or some would count twice.
     """
-    sources: list[Source] = []
+    places: list[Path] = []
     for path in paths:
+        if not path.exists():
+            raise ConfigError(f"{path} holds no results: there is no such file or directory")
         if path.is_dir() and not any((path / name).is_file() for name in ("run.json", "eval_info.json")):
             inside = sorted({file.parent for file in path.rglob("eval_info.json")})
             if not inside:
                 raise ConfigError(f"{path} holds no results: neither run.json nor eval_info.json, at any depth")
-            sources += [read_source(folder) for folder in inside]
+            places += inside
         else:
-            sources.append(read_source(path))
-    return sources
+            places.append(path)
+    sources: list[Source] = []
+    not_read: list[str] = []
+    met: set[Path] = set()
+    for place in places:
+        same = (place.parent if place.name == "eval_info.json" else place).resolve()
+        if same in met:
+            raise ConfigError(f"{place} is given twice")
+        met.add(same)
+        try:
+            sources.append(read_source(place))
+        except (RobotrialsError, OSError) as error:
+            words = str(error).splitlines()[0]
+            not_read.append(words if str(place) in words else f"{place}: {words}")
+    return sources, not_read
