@@ -141,6 +141,8 @@ def _commit(hub: Hub, repo: str, query: dict[str, list[str]], body: bytes) -> An
             files[value["path"]] = base64.b64decode(value["content"])
         elif line["key"] == "lfsFile":
             files[value["path"]] = hub.blobs[value["oid"]]
+        elif line["key"] == "deletedFile":
+            del hub.repos[repo][value["path"]]
     as_pr = query.get("create_pr") == ["1"]
     if as_pr:
         hub.pulls.append((repo, files))

@@ -106,6 +106,21 @@ def test_results_of_other_tasks_stay_and_ours_are_replaced(hub: Hub, tmp_path: P
     assert values == {"medium": 1.5, "easy": 50.0, "hard": 50.0}
 
 
+def test_an_earlier_result_is_replaced_with_its_videos_and_said(hub: Hub, tmp_path: Path) -> None:
+    first = make_run(tmp_path / "first", n=6, video=b"first")
+    second = make_run(tmp_path / "second", n=4, video=b"second")
+    hub.repos["me/act"]["eval/pusht/videos/0.mp4"] = b"other"
+    done = robotrials(hub, tmp_path, "push", str(first), "--repo_id=me/act")
+    assert "replaces" not in done.stderr
+    done = robotrials(hub, tmp_path, "push", str(second), "--repo_id=me/act")
+    assert done.returncode == 0, done.stderr
+    told = "replaces an earlier result in eval/metaworld: 18 episodes before, 12 now; 6 of its videos removed"
+    assert told in done.stderr
+    videos = {name: content for name, content in hub.repos["me/act"].items() if name.endswith(".mp4")}
+    assert videos.pop("eval/pusht/videos/0.mp4") == b"other"
+    assert (len(videos), set(videos.values())) == (12, {b"second"})
+
+
 def test_a_file_of_results_that_cannot_be_read_is_left_alone(hub: Hub, tmp_path: Path) -> None:
     hub.repos["me/act"][".eval_results/metaworld.yaml"] = b"eval_results: {}\n"
     run = make_run(tmp_path / "run")
@@ -175,6 +190,10 @@ def test_a_dry_run_writes_the_same_files_to_a_folder_without_network(hub: Hub, t
         ([], TOKEN, "write --repo_id=USER/MODEL"),
         (["--repo_id=act"], TOKEN, "--repo_id=USER/act"),
         (["--repo_id=a b/c"], TOKEN, "is no repository's name"),
+        (["--repo_id=me/act", "--benchmark_dataset_id=a b"], TOKEN, "--benchmark_dataset_id=a b is no repository's"),
+        (["--repo_id=me/act", "--benchmark_dataset_id=toys"], TOKEN, "--benchmark_dataset_id=USER/toys"),
+        (["--repo_id=me/act", "--eval_result_source_url=javascript:x"], TOKEN, "is no link"),
+        (["--repo_id=me/act", "--eval_result_source_url=http://"], TOKEN, "is no link"),
         (["--repo_id=me/act"], None, "nobody is logged in to the Hub"),
         (["--repo_id=me/act"], "hf_wrong", "the Hub refused (401)"),
         (["--repo_id=me/act", "--create_pr=perhaps"], TOKEN, "--create_pr must be true or false"),
@@ -230,3 +249,13 @@ def test_flags_of_a_push_without_a_push_are_refused(hub: Hub, tmp_path: Path) ->
     done = robotrials(hub, tmp_path, *toy_eval(tmp_path / "run", "--model_index"))
     assert done.returncode == 1
     assert "--model_index means something only with --push_to_hub=true" in done.stderr
+
+
+def test_flags_of_a_push_in_a_file_are_refused_by_name(hub: Hub, tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("push_to_hub: true\nrepo_id: me/act\n")
+    done = robotrials(hub, tmp_path, *toy_eval(tmp_path / "run", f"--config_path={file}"))
+    assert done.returncode == 1
+    assert "run.yaml: push_to_hub cannot stand in a file" in done.stderr
+    assert "write --push_to_hub=... on the command line" in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -20,7 +20,8 @@ Put a finished run on the Hub: eval_info.json, eval_config.json, metrics.json
 and the videos under eval/<env>/, and the scores as official evaluation results.
 In somebody else's repository this opens a pull request. A partial run is
 refused.
-`robotrials eval --push_to_hub=true` takes the same flags.
+`robotrials eval --push_to_hub=true` takes the same flags, not in its file.
+An earlier result of the same benchmark is replaced, videos and all; it says so.
 
   --repo_id=USER/MODEL            default: where the policy came from
   --benchmark_dataset_id=ID       the benchmark's dataset: writes .eval_results/
@@ -91,7 +92,9 @@ def take_from_eval(argv: Sequence[str]) -> tuple[list[str], PushOptions | None]:
     words = list(argv)
     while words:
         word = words.pop(0)
-        name, equals, _ = word.removeprefix("--").partition("=")
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and name.replace("-", "_") == "config_path":
+            _refuse_in_file(value if equals else next(iter(words), ""))
         if not word.startswith("--") or name.replace("-", "_") not in (*FLAGS, "push_to_hub"):
             rest.append(word)
             continue
@@ -108,6 +111,20 @@ def take_from_eval(argv: Sequence[str]) -> tuple[list[str], PushOptions | None]:
     return rest, _options(flags)
 
 
+def _refuse_in_file(file: str) -> None:
+    """A file says what is run; who publishes it says so himself."""
+    from robotrials.cli.config_file import read_config_file
+
+    path = Path(file).expanduser()
+    if not path.is_file():
+        return  # `eval` says so
+    for name in read_config_file(path):
+        if name in (*FLAGS, "push_to_hub"):
+            raise ConfigError(
+                f"{path}: {name} cannot stand in a file, as it publishes: write --{name}=... on the command line"
+            )
+
+
 def publish(directory: Path, options: PushOptions) -> None:
     """Push and say what was done.
 
@@ -119,6 +136,8 @@ def publish(directory: Path, options: PushOptions) -> None:
     pushed = push(directory, options)
     for score in pushed.scores:
         output.text(f"{score.task_id}  {score.percent:.1f} %  [{score.low:.1f}, {score.high:.1f}]\n")
+    if pushed.replaced is not None:
+        output.note(pushed.replaced)
     what = "pull request" if pushed.is_pull_request else "folder" if options.dry_run else "commit"
     output.text(f"{len(pushed.files)} files, {what}: {pushed.address}\n")
     if not options.dataset_id:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from robotrials import __version__
 from robotrials.errors import ConfigError
 from robotrials.reporting import hub_results
 from robotrials.reporting.loading import LoadedRun, load_runs
 
+_BLANK = frozenset(' \t\r\n<>"')
 ARTIFACTS_ONLY = "without --benchmark_dataset_id no .eval_results are written: artifacts only"
 
 
@@ -37,12 +40,14 @@ class PushOptions:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What was written: the commit's or the pull request's address (a folder, for a dry run), and the files there."""
+    """What was written: the commit's or the pull request's address (a folder, for a dry run), and the files there.
+    ``replaced`` says what was there before, None where nothing was."""
 
     address: str
     files: tuple[str, ...]
     is_pull_request: bool
     scores: tuple[hub_results.Score, ...]
+    replaced: str | None = None
 
 
 def push(directory: Path, options: PushOptions) -> Pushed:
@@ -53,6 +58,7 @@ def push(directory: Path, options: PushOptions) -> Pushed:
         NotInstalledError: huggingface_hub is missing or too old.
     """
     hub_results.huggingface_hub()
+    _check_links(options)
     (run,) = load_runs([directory])
     hub_results.check_publishable(run)
     repo_id = _repo_id(options, run.described["config"]["policy"].get("path"))
@@ -69,6 +75,7 @@ def preflight(options: PushOptions, policy_path: str | None) -> None:
         ConfigError, NotInstalledError: as ``push``.
     """
     hub_results.huggingface_hub()
+    _check_links(options)
     repo_id = _repo_id(options, policy_path)
     if options.dry_run is None:
         api = _api()
@@ -84,14 +91,33 @@ def _repo_id(options: PushOptions, policy_path: str | None) -> str:
         if not is_repository or Path(path).exists():
             raise ConfigError("which repository? The policy did not come from one, so write --repo_id=USER/MODEL")
         repo_id = path
+    _check_name("repo_id", repo_id, "model")
+    return repo_id
+
+
+def _check_name(flag: str, name: str, kind: str) -> None:
     hub = hub_results.huggingface_hub()
     try:
-        hub.utils.validate_repo_id(repo_id)
+        hub.utils.validate_repo_id(name)
     except hub.utils.HFValidationError as error:
-        raise ConfigError(f"--repo_id={repo_id} is no repository's name, such as user/model: {error}") from None
-    if "/" not in repo_id:
-        raise ConfigError(f"--repo_id={repo_id} lacks its owner: write --repo_id=USER/{repo_id}")
-    return repo_id
+        raise ConfigError(f"--{flag}={name} is no repository's name, such as user/{kind}: {error}") from None
+    if "/" not in name:
+        raise ConfigError(f"--{flag}={name} lacks its owner: write --{flag}=USER/{name}")
+
+
+def _check_links(options: PushOptions) -> None:
+    if options.dataset_id is not None:
+        _check_name("benchmark_dataset_id", options.dataset_id, "benchmark")
+    if options.source_url is not None:
+        try:
+            parts = urlsplit(options.source_url)
+            is_link = parts.scheme in ("http", "https") and bool(parts.hostname) and not _BLANK & {*options.source_url}
+        except ValueError:
+            is_link = False
+        if not is_link:
+            raise ConfigError(
+                f"--eval_result_source_url={options.source_url} is no link: write https:// and where it leads"
+            )
 
 
 def _files(
@@ -147,6 +173,9 @@ def _commit(run: LoadedRun, repo_id: str, found: list[hub_results.Score], option
         )
         for name, content in files.items()
     ]
+    there = _asked(lambda: api.list_repo_files(repo_id), repo_id)
+    replaced, gone = _earlier(run, there, files, existing)
+    operations += [hub.CommitOperationDelete(path_in_repo=name) for name in gone]
     info = _asked(
         lambda: api.create_commit(
             repo_id,
@@ -157,7 +186,28 @@ def _commit(run: LoadedRun, repo_id: str, found: list[hub_results.Score], option
         ),
         repo_id,
     )
-    return Pushed(str(info.pr_url or info.commit_url), tuple(sorted(files)), info.pr_url is not None, tuple(found))
+    return Pushed(
+        str(info.pr_url or info.commit_url), tuple(sorted(files)), info.pr_url is not None, tuple(found), replaced
+    )
+
+
+def _earlier(
+    run: LoadedRun, there: list[str], files: dict[str, bytes | Path], existing: Callable[[str], str | None]
+) -> tuple[str | None, list[str]]:
+    """What the repository says of an earlier result in the same folder, in words, and its videos that ``files`` does
+    not write over: they show episodes of a result that is there no more."""
+    folder = hub_results.folder(run)
+    name = f"{folder}/eval_info.json"
+    gone = [path for path in there if path.startswith(f"{folder}/videos/") and path not in files]
+    if name not in there:
+        return None, gone
+    try:
+        before = json.loads(existing(name) or "")["overall"]["n_episodes"]
+    except (ValueError, KeyError, TypeError):
+        before = "an unknown number of"
+    after = run.summary.overall.n_finished
+    words = f"replaces an earlier result in {folder}: {before} episodes before, {after} now"
+    return words + (f"; {len(gone)} of its videos removed" if gone else ""), gone
 
 
 def _api() -> Any:
