@@ -9,8 +9,9 @@ from robotrials.cli.main import main
 from robotrials.cli.watch import parse
 from robotrials.errors import ConfigError
 from robotrials.suites.curve import page
+from robotrials.suites.point import Point
 from robotrials.suites.training import Training
-from robotrials.suites.watch import Point, arrivals, config_for, read_curve, write_curve
+from robotrials.suites.watch import arrivals, config_for, read_curve, write_curve
 from tests.suites.checkpoints import write_checkpoint
 
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from html import escape
 
-from robotrials.suites.watch import Point
+from robotrials.suites.point import Point
 
 WIDTH, HEIGHT = 880, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 24, 18, 46

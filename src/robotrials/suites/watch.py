@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +13,10 @@ from robotrials.errors import ConfigError, LedgerError
 from robotrials.plan.config import RunConfig
 from robotrials.results.exports import strict_json
 from robotrials.results.filesystem import write_atomically
+from robotrials.suites.point import Point
 from robotrials.suites.training import Checkpoint, Training
 
 CURVE, PAGE, PICTURE = "curve.json", "index.html", "curve.png"
-
-
-@dataclass(frozen=True)
-class Point:
-    """The result of one checkpoint. ``rate`` and ``interval`` (95 %) lie in [0, 1], None while nothing has finished;
-    ``groups`` the same by suite: name to (rate, low, high)."""
-
-    step: int
-    rate: float | None
-    interval: tuple[float, float] | None
-    finished: int
-    errors: int
-    planned: int
-    groups: dict[str, tuple[float, float, float]]
-
-    @property
-    def complete(self) -> bool:
-        return self.finished == self.planned
 
 
 def run_folder(output_dir: Path, checkpoint: Checkpoint) -> Path:
