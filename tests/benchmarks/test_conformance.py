@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -143,3 +146,32 @@ def test_wrong_words_are_answered_before_anything_runs(
 ) -> None:
     assert main(words) == 1
     assert message in capsys.readouterr().err
+
+
+def test_what_is_measured_is_shown_also_of_promises_that_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS_OF_THE_LINE, "--env.fault=ends at once"]) == 0
+    kept = f"kept        {PROMISES['step limit']}\n            it ended by itself after 1 of 60 steps, unsolved\n"
+    assert kept in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_that_is_interrupted_tells_what_was_kept_so_far(number: int) -> None:
+    words = ["tests.benchmarks.broken:Faulty", "--env.step_s=0.05", "--episodes=3", "--memory=0"]
+    command = [sys.executable, "-m", "robotrials.cli.main", "check-env", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        # The task, and two promises that take no time, each with its detail; the third plays episodes.
+        begin = [process.stdout.readline() for _ in range(5)]
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert [begin[1][:4], begin[3][:4]] == ["kept", "kept"]
+    assert out == "\n2 of 2 promises kept\n"
+    assert err == "error: interrupted after 2 promises were tried; the others were not\n"
+    assert process.returncode == 2
+
+
+def test_a_missing_sentence_names_the_flag_where_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("gymnasium")
+    words = ["check-env", "gym", "--env.id=Point-v0", "--env.imports=tests.benchmarks.gym_toys"]
+    assert main([*words, "--steps=4", "--memory=0"]) == 2
+    assert "needs a sentence: --env.instruction=SENTENCE" in capsys.readouterr().out

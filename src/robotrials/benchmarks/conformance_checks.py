@@ -127,9 +127,11 @@ class TaskChecker:
 
     def instruction(self) -> str:
         if not isinstance(self.task.instruction, str) or not self.task.instruction.strip():
-            raise Broken(
-                f"the instruction is {self.task.instruction!r}; a language-conditioned policy needs a sentence"
+            flag = ": --env.instruction=SENTENCE" if hasattr(self.benchmark.config, "instruction") else ""
+            words = (
+                f"the instruction is {self.task.instruction!r}; a language-conditioned policy needs a sentence{flag}"
             )
+            raise Broken(words)
         return repr(self.task.instruction)
 
     # -- what it shows
@@ -264,7 +266,7 @@ class TaskChecker:
             if outcome.truncated and step < limit:
                 raise Broken(f"truncated after step {step}, but max_steps is {limit}")
             if outcome.terminated:
-                return f"it ended by itself after {step} of {limit} steps"
+                return f"it ended by itself after {step} of {limit} steps, {'' if outcome.success else 'un'}solved"
         return f"{limit} steps played"
 
     def memory(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,6 +18,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan.options import build, coerce
 
 KEPT, BROKEN = 0, 2
+_TRUST = "trust_remote_code"
 
 HELP = """\
 usage: robotrials check-env NAME [--env.OPTION=VALUE ...] [--steps=N ...]
@@ -31,6 +33,8 @@ the environment of `robotrials bench install NAME` where there is one.
 
   --env.OPTION=VALUE  an option of the benchmark, such as --env.task
   --env.python=PATH   another interpreter to check it in
+  --trust_remote_code=true
+                      for hub and lerobot: run the code of their repository
   --tasks=N           how many of the selected tasks are checked [1]
   --episodes=N        episodes that are compared [3]
   --steps=N           steps of each that are compared [40]
@@ -39,7 +43,8 @@ the environment of `robotrials bench install NAME` where there is one.
   --expert=BOOL       let the scripted expert play, where there is one [true]
   --json              findings for programs
 
-Exit status: 0 all promises kept; 1 wrong flags, or not installed; 2 broken
+Exit status: 0 all promises kept; 1 wrong flags, or not installed; 2 broken, or
+interrupted
 """
 
 
@@ -62,13 +67,21 @@ def run(argv: Sequence[str]) -> int:
     python = options.pop("python", None)
     choice = placed(EnvChoice(import_path.absolute(names[0]), options, python))
     make_benchmark(choice).tasks()  # wrong options are answered here
-    findings = _findings(choice, settings, quiet=as_json)
+    findings: list[dict[str, Any]] = []
+    stopped = ""
+    try:
+        _find(choice, settings, as_json, findings)
+    except KeyboardInterrupt:
+        stopped = f"interrupted after {len(findings)} promises were tried; the others were not"
     if as_json:
         from robotrials.cli.listing import print_json
 
         print_json(findings)
     else:
         _sum_up(findings)
+    if stopped:
+        output.error(stopped)
+        return BROKEN
     return BROKEN if any(finding["kept"] is False for finding in findings) else KEPT
 
 
@@ -82,14 +95,17 @@ def parse(argv: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str
 
     known = [field.name for field in dataclasses.fields(Settings)] + ["json"]
     written = [word[2:].partition("=")[0].replace("-", "_") for word in argv if word.startswith("--env.")]
-    words = split_words(argv, "check-env", [*known, *written], {"json": "true"})
+    words = split_words(argv, "check-env", [*known, *written, _TRUST], {"json": "true"})
     options = {name.partition(".")[2]: value for name, value in words.flags.items() if name.startswith("env.")}
     flags = {name: value for name, value in words.flags.items() if not name.startswith("env.")}
+    if _TRUST in flags:  # as for eval
+        options.setdefault(_TRUST, flags.pop(_TRUST))
     return list(words.plain), options, flags
 
 
-def _findings(choice: Any, settings: Any, quiet: bool) -> list[dict[str, Any]]:
-    """What the check in the benchmark's own interpreter finds; a process that dies is a finding, too."""
+def _find(choice: Any, settings: Any, quiet: bool, findings: list[dict[str, Any]]) -> None:
+    """Add to ``findings`` what the check in the benchmark's own interpreter finds; a process that dies is a finding,
+    too."""
     from robotrials.benchmarks import environments
     from robotrials.benchmarks.gl import choose_rendering
     from robotrials.benchmarks.registry import benchmark_class
@@ -111,26 +127,34 @@ def _findings(choice: Any, settings: Any, quiet: bool) -> list[dict[str, Any]]:
     }
     command = [python, "-m", "robotrials.benchmarks.conformance", json.dumps(order)]
     try:
-        child = subprocess.Popen(command, pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=2, env=environment)
+        # In a group of its own, which is ended as a whole: Ctrl-C is answered here, and by no traceback from there.
+        child = subprocess.Popen(
+            command, pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=2, env=environment, start_new_session=True
+        )
     except OSError as error:
         raise ConfigError(f"--env.python={python} does not run: {error.strerror}") from None
     os.close(writer)
-    findings: list[dict[str, Any]] = []
     trying = ("", "")
-    with os.fdopen(reader) as pipe:
-        for line in pipe:
-            ((kind, content),) = json.loads(line).items()
-            if kind == "problem":
-                raise ConfigError(content)
-            if kind == "begin":
-                if content[0] != trying[0] and not quiet:
-                    output.text(f"{content[0]}\n")
-                trying = (content[0], content[1])
-            else:
-                findings.append(content)
-                if not quiet:
-                    _print(content)
-    status = child.wait()
+    try:
+        with os.fdopen(reader) as pipe:
+            for line in pipe:
+                ((kind, content),) = json.loads(line).items()
+                if kind == "problem":
+                    raise ConfigError(content)
+                if kind == "begin":
+                    if content[0] != trying[0] and not quiet:
+                        output.text(f"{content[0]}\n")
+                    trying = (content[0], content[1])
+                else:
+                    findings.append(content)
+                    if not quiet:
+                        _print(content)
+        status = child.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        raise
     if status:
         how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         if not trying[1]:
@@ -138,14 +162,13 @@ def _findings(choice: Any, settings: Any, quiet: bool) -> list[dict[str, Any]]:
         findings.append({"task": trying[0], "promise": trying[1], "kept": False, "detail": f"the process died: {how}"})
         if not quiet:
             _print(findings[-1])
-    return findings
 
 
 def _print(finding: dict[str, Any]) -> None:
-    """A line for a promise, as soon as it was tried, and one more for what broke it."""
+    """A line for a promise, as soon as it was tried, and one more for what broke it, or was measured."""
     from robotrials.benchmarks.promises import PROMISES
 
-    detail = f"\n{'':12}{finding['detail']}" if finding["kept"] is not True and finding["detail"] else ""
+    detail = f"\n{'':12}{finding['detail']}" if finding["detail"] else ""
     output.text(f"{_word(finding['kept']):12}{PROMISES[finding['promise']]}{detail}\n")
 
 
