@@ -94,6 +94,13 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(more: dict, messag
     assert not (tmp_path / "run").exists()
 
 
+def test_what_is_no_policy_or_benchmark_is_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"policy is a type, a path, a Policy class or a Policy object; got None"):
+        robotrials.evaluate(None, Toy)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"env is a benchmark's type, import path or class; got None"):
+        robotrials.evaluate("expert", None)  # type: ignore[arg-type]
+
+
 def test_a_benchmark_that_only_this_process_has_is_refused() -> None:
     class Here(Toy):
         pass

@@ -93,6 +93,10 @@ def evaluate(
     """
     from robotrials.running.evaluate import execute, prepare
 
+    if not isinstance(policy, (str, Path, type)) and not callable(getattr(policy, "act", None)):
+        raise ConfigError(f"evaluate: policy is a type, a path, a Policy class or a Policy object; got {policy!r}")
+    if not isinstance(env, (str, type)):
+        raise ConfigError(f"evaluate: env is a benchmark's type, import path or class; got {env!r}")
     with _choice(policy, dict(policy_options or {})) as choice:
         config = RunConfig(
             policy=choice,

@@ -106,10 +106,40 @@ def test_export_writes_parquet_csv_and_strict_json(run: Path, capsys: pytest.Cap
     assert f"wrote {run / 'episodes.parquet'}" in capsys.readouterr().err
 
 
+def test_a_table_goes_to_standard_output(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(run), "--csv=-"]) == 0
+    said = capsys.readouterr()
+    assert [row["task"] for row in csv.DictReader(said.out.splitlines())] == ["push", "push", "reach", "reach"]
+    assert said.err == ""
+    assert main(["export", str(run), "--json=-"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a"]])
+def test_what_is_no_path_is_refused_in_words(path: object) -> None:
+    with pytest.raises(ConfigError, match="load_run takes the path of a run, got"):
+        load_run(path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", ["report", "resume", "push", "merge"])
+def test_a_file_in_the_place_of_a_run_directory_is_called_one(
+    run: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    if verb == "push":
+        pytest.importorskip("huggingface_hub", minversion="1.4")
+    file = run / "run.json"
+    more = {"push": ["--repo_id=a/b"], "merge": [f"--output_dir={run}-merged"]}.get(verb, [])
+    assert main([verb, str(file), *more]) == 1
+    assert f"{file} is a file: give the run directory" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         ([], "export takes one run"),
+        (["RUN", "--parquet=-"], "only --csv=- and --json=- write to standard output"),
+        (["RUN", "--csv=-", "--json=-"], "would write into each other"),
         (["RUN"], "needs a format"),
         (["RUN", "--parqet"], "did you mean"),
         (["RUN", "--csv=/nowhere/at/all.csv"], "cannot be written: No such file"),

@@ -16,7 +16,7 @@ usage: robotrials export DIR --parquet[=FILE] [--csv[=FILE]] [...]
 Write the episodes of a run (a run directory, or an eval_info.json) as a table,
 one row an episode with seed, outcome, rewards, steps, timings, video and error;
 or its rates as a record of Every Eval Ever. Files go into the run directory
-unless named.
+unless named; FILE - is standard output, for one of CSV and JSON.
 
   --parquet[=FILE]          episodes.parquet; needs robotrials[dataset]
   --csv[=FILE]              episodes.csv
@@ -29,6 +29,7 @@ unless named.
 From Python: robotrials.load_run(DIR) gives the table as a frame.
 """
 FLAGS = ("parquet", "csv", "json", "every_eval_ever", "model_id", "organization")
+_STDOUT = Path("-")
 BARE = {"parquet": "episodes.parquet", "csv": "episodes.csv", "json": "episodes.json", "every_eval_ever": "."}
 
 
@@ -47,6 +48,10 @@ def run(argv: Sequence[str]) -> int:
     asked = [name for name in BARE if name in words.flags]
     if not asked:
         raise ConfigError("export needs a format: --parquet, --csv, --json or --every-eval-ever")
+    if words.flags.get("parquet") == "-" or words.flags.get("every_eval_ever") == "-":
+        raise ConfigError("only --csv=- and --json=- write to standard output")
+    if words.flags.get("csv") == words.flags.get("json") == "-":
+        raise ConfigError("--csv=- and --json=- would write into each other: give one of them a file")
     path = Path(words.plain[0])
     stored = read_run(path)
     for name in asked:
@@ -66,6 +71,8 @@ def run(argv: Sequence[str]) -> int:
                 target = _every_eval_ever(path, target, words.flags)
         except OSError as error:
             raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from None
+        if target == _STDOUT:
+            continue
         output.line(f"wrote {target}")
     return 0
 
@@ -93,6 +100,9 @@ def _every_eval_ever(path: Path, folder: Path, flags: Mapping[str, str]) -> Path
 
 
 def _write(target: Path, text: str) -> None:
+    if target == _STDOUT:
+        output.text(text)
+        return
     from robotrials.results.filesystem import write_atomically
 
     write_atomically(target, text.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -58,6 +59,8 @@ def load_run(path: str | Path, frame: str = "auto") -> Any:
         ConfigError: no run, or an unknown ``frame``.
         NotInstalledError: that package is missing.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigError(f"load_run takes the path of a run, got {path!r}")
     run = read_run(Path(path))
     return to_frame(columns(run), frame)
 

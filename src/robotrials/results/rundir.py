@@ -148,6 +148,8 @@ def load_run_json(path: Path) -> dict[str, Any]:
         content = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise ConfigError(f"{path} is not a run directory: it has no run.json") from None
+    except NotADirectoryError:
+        raise ConfigError(f"{path} is a file: give the run directory, which holds run.json") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     if not isinstance(content, dict):
