@@ -166,7 +166,7 @@ def test_exec_runs_a_command_there(python: str) -> None:
         (["bench", "instal", "pusht"], "unknown: bench instal"),
         (["bench", "install"], "which benchmark"),
         (["bench", "install", "pushd"], "did you mean pusht"),
-        (["bench", "install", "pusht", "--pyhton=3.11"], "did you mean python"),
+        (["bench", "install", "pusht", "--pyhton=3.11"], "did you mean --python"),
         (["bench", "remove", "../pusht"], "no name of a benchmark"),
         (["bench", "exec", "pusht"], "takes a benchmark and a command"),
         (["bench", "exec", "pusht", "ls"], "no environment of its own yet"),
