@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -73,3 +74,21 @@ class EpisodeRecord:
     @property
     def is_error(self) -> bool:
         return self.end is EndReason.ERROR
+
+
+def error_record(
+    episode: int, attempt: int, worker: str, text: str, steps: int = 0, started_at: float | None = None
+) -> EpisodeRecord:
+    """An attempt that ended in an error, ``text``; ``started_at`` None: now."""
+    return EpisodeRecord(
+        episode=episode,
+        attempt=attempt,
+        worker=worker,
+        end=EndReason.ERROR,
+        success=None,
+        steps=steps,
+        reward_sum=None,
+        reward_max=None,
+        error=text,
+        started_at=time.time() if started_at is None else started_at,
+    )

@@ -20,7 +20,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
-from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.results.record import EpisodeRecord, error_record
 from robotrials.running.files import FileReceiver
 from robotrials.running.fit import check_fit
 from robotrials.running.launchers.base import WorkerExit
@@ -391,7 +391,7 @@ class Coordinator:
         )
         for spec in dropped:
             text = f"not run, since every episode of {episode.task} before it erred: {reason}"
-            self._commit.append((_error_record(spec, 0, "", text), True))
+            self._commit.append((error_record(spec.id, 0, "", text), True))
 
     # Workers ------------------------------------------------------------------------------------------------------
 
@@ -445,7 +445,7 @@ class Coordinator:
             self._queue.put_back(ahead)  # it had not begun
         for leased in entry.leases[:1]:
             text = f"{reason}, last heard of in phase {entry.phase} at step {entry.step}; log: {gone.log}"
-            record = _error_record(leased.episode, leased.attempt, gone.name, text, entry.step)
+            record = error_record(leased.episode.id, leased.attempt, gone.name, text, entry.step)
             self._fail(leased, record, retryable=True, at_start=False)
         self._queue.forget_worker(gone.name)
         if entry.joined:
@@ -487,18 +487,3 @@ class Coordinator:
 
     def _show_progress(self) -> None:
         self._observer.on_progress(self._tally.snapshot(self._n_busy(), len(self._workers.roster)))
-
-
-def _error_record(episode: EpisodeSpec, attempt: int, worker: str, text: str, steps: int = 0) -> EpisodeRecord:
-    return EpisodeRecord(
-        episode=episode.id,
-        attempt=attempt,
-        worker=worker,
-        end=EndReason.ERROR,
-        success=None,
-        steps=steps,
-        reward_sum=None,
-        reward_max=None,
-        error=text,
-        started_at=time.time(),
-    )

@@ -34,7 +34,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.policies.registry import make_policy
-from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.results.record import EpisodeRecord, error_record
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.files import send_files
 from robotrials.running.messages import (
@@ -242,18 +242,7 @@ class Worker:
         self, error: BaseException, episode: EpisodeSpec, attempt: int, started_at: float
     ) -> EpisodeRecord:
         text = f"{_one_line(error)}\n{traceback.format_exc()[-_MAX_TRACEBACK:]}"
-        return EpisodeRecord(
-            episode=episode.id,
-            attempt=attempt,
-            worker=self._name,
-            end=EndReason.ERROR,
-            success=None,
-            steps=self._pulse.step,
-            reward_sum=None,
-            reward_max=None,
-            error=text,
-            started_at=started_at,
-        )
+        return error_record(episode.id, attempt, self._name, text, self._pulse.step, started_at)
 
     def _receive(self) -> Message:
         return WORKER_TALK.decode(self._socket.recv())
