@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,19 @@ def opened(browser: Any, file: Path, fragment: str = "", **context: Any) -> Iter
     yield page
     window.close()
     assert complaints == []
+
+
+def until(page: Any, condition: str, argument: object = None, seconds: float = 20) -> None:
+    """Wait until ``condition``, an expression or a function of ``argument``, holds in the page.
+
+    Asked from here again and again: what Playwright's own ``wait_for_function`` leaves behind in the page evaluates a
+    string there, which a report's content security policy forbids, so that it fails whenever the first look comes
+    too early.
+    """
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition, argument):
+        assert time.monotonic() < end, f"not so within {seconds} s: {condition}"
+        page.wait_for_timeout(20)
 
 
 def horizontal_scroll(page: Any) -> int:

@@ -11,7 +11,7 @@ import pytest
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.reporting.report import write_report
 from robotrials.results.record import EndReason
-from tests.reporting.browser import chromium, horizontal_scroll, opened
+from tests.reporting.browser import chromium, horizontal_scroll, opened, until
 from tests.reporting.runs import make_run, mostly, short_video
 from tests.reporting.test_report import HOSTILE
 
@@ -66,7 +66,7 @@ def cards(page: Any) -> list[str]:
 
 def plays(page: Any, selector: str) -> bool:
     """Whether the video goes on by itself until it has shown a third of a second."""
-    page.wait_for_function("s => document.querySelector(s)?.currentTime > 0.3", arg=selector, timeout=10_000)
+    until(page, "s => document.querySelector(s)?.currentTime > 0.3", selector)
     return not page.eval_on_selector(selector, "v => v.paused")
 
 
@@ -112,14 +112,14 @@ def test_a_video_plays_and_the_arrows_go_on(browser: Any, report: Path) -> None:
         page.wait_for_selector("#viewer-title >> text=episode 1")  # the page hears of its new address a moment later
         assert page.evaluate("location.hash") == "#episode=easy/reach/1"
         page.keyboard.press("Escape")
-        page.wait_for_function("location.hash === ''")
+        until(page, "location.hash === ''")
         assert not page.evaluate("document.getElementById('viewer').open")
 
 
 def test_cards_show_the_end_of_their_videos(browser: Any, report: Path) -> None:
     with opened(browser, report) as page:
         page.locator("#gallery").scroll_into_view_if_needed()
-        page.wait_for_function("document.querySelector('#gallery video').currentTime > 2.5", timeout=10_000)
+        until(page, "document.querySelector('#gallery video').currentTime > 2.5")
 
 
 def test_a_link_opens_its_episode_and_hostile_text_stays_text(browser: Any, report: Path) -> None:
