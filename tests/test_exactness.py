@@ -81,7 +81,9 @@ def test_after_a_worker_was_killed(case: str, tmp_path: Path, reference: dict[st
 
     def kill_one() -> None:
         wait_for_records(directory, 1)
-        workers = [c for c in psutil.Process().children() if "robotrials.running.worker" in " ".join(c.cmdline())]
+        workers = [
+            c for c in psutil.Process().children() if "robotrials.running.worker_process" in " ".join(c.cmdline())
+        ]
         victim = random.Random(3).choice(workers)
         victim.kill()
         killed.append(victim)

@@ -10,9 +10,10 @@ import pytest
 
 from robotrials.benchmarks.isaaclab_arena import ArenaGroup, IsaacLabArena
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.benchmarks.scene_group import OneScene, SlotEnv, play_together
+from robotrials.benchmarks.scene_group import OneScene
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import EnvChoice
+from robotrials.running.stage import Place, Stage
 from tests.benchmarks.scenes import episode
 
 ENV = '''"""A stand-in for env.py of Isaac Lab-Arena: scenes that all move with every step, and reset one by one."""
@@ -107,18 +108,18 @@ def test_one_scene_is_an_environment(folder: Path) -> None:
 def test_slots_are_reset_one_by_one_and_stepped_together(folder: Path) -> None:
     benchmark = arena(folder, num_envs=3, kwargs={"mimic": True})
     (task,) = benchmark.tasks()
-    group = benchmark.make_group(task, benchmark.scenes)
-    assert not group.exact
+    assert not benchmark.exact_together
     steps: dict[int, list[float]] = {}
 
-    def player(env: SlotEnv) -> None:
-        for seed in (10 + env.slot, 20 + env.slot):
+    def player(place: Place) -> None:
+        for seed in (10 + place.slot, 20 + place.slot):
+            env = place.take(benchmark, task)
             env.reset(episode(task, seed))
-            rewards = [env.step(np.full(4, 0.1 * (env.slot + 1))).reward for _ in range(4 - env.slot)]
+            rewards = [env.step(np.full(4, 0.1 * (place.slot + 1))).reward for _ in range(4 - place.slot)]
             steps[seed] = rewards
-            env.leave()
+            place.leave()
 
-    play_together(group, [player] * 3)
+    Stage(benchmark.scenes).run([player] * 3)
     for seed, rewards in steps.items():
         start, pace = np.random.RandomState(seed).rand(2)[0], 0.1 * (seed % 10 + 1) + 0.01
         assert rewards == pytest.approx([start + pace * (k + 1) for k in range(len(rewards))], rel=1e-4)

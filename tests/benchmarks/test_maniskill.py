@@ -12,16 +12,16 @@ import pytest
 pytest.importorskip("mani_skill", reason="needs maniskill")
 
 from robotrials.benchmarks.base import Env, StepOutcome
-from robotrials.benchmarks.maniskill import ManiSkillEnv
+from robotrials.benchmarks.maniskill import ManiSkill, ManiSkillEnv
 from robotrials.benchmarks.maniskill_tasks import TASKS
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.benchmarks.scene_group import EnvGroup, SlotEnv, play_together
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.task import TaskSpec
 from robotrials.results.ledger import Ledger
 from robotrials.running.evaluate import execute, prepare
 from robotrials.running.observer import SilentObserver
+from robotrials.running.stage import Place, Stage
 from tests.benchmarks.scenes import digest, episode, in_a_fresh_process, make
 
 CAMERA = "observation.images.base_camera"
@@ -272,20 +272,21 @@ def test_outcomes_do_not_depend_on_workers_or_order(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_several_scenes_in_one_process_play_as_one_alone() -> None:
-    benchmark = make_benchmark(EnvChoice("maniskill", {"task": "StackCube", "control_mode": "pd_joint_pos"}))
+    options = {"task": "StackCube", "control_mode": "pd_joint_pos", "num_envs": 3}
+    benchmark = make_benchmark(EnvChoice("maniskill", options))
+    assert isinstance(benchmark, ManiSkill)
     (task,) = benchmark.tasks()
-    scenes = [benchmark.make(task) for _ in range(3)]
-    alone = [digest(task, scenes[0], seed, _blindly, 30) for seed in (1, 2, 3)]
+    scene = benchmark.make(task)
+    alone = [digest(task, scene, seed, _blindly, 30) for seed in (1, 2, 3)]
+    scene.close()
     together: dict[int, str] = {}
 
-    def player(env: SlotEnv) -> None:
-        together[env.slot] = digest(task, env, env.slot + 1, _blindly, 30)
-        env.leave()
+    def player(place: Place) -> None:
+        together[place.slot] = digest(task, place.take(benchmark, task), place.slot + 1, _blindly, 30)
+        place.leave()
 
-    group = EnvGroup(scenes)
-    play_together(group, [player] * 3)
+    Stage(benchmark.scenes).run([player] * 3)
     assert [together[slot] for slot in range(3)] == alone
-    group.close()
 
 
 def _blindly(env: Env, rng: np.random.Generator) -> np.ndarray:

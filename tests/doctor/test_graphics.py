@@ -64,3 +64,9 @@ def test_a_gpu_that_egl_and_cuda_share_is_fine() -> None:
 
 def test_a_setting_that_mujoco_does_not_know_is_a_problem() -> None:
     assert look([MESA], MUJOCO_GL="eggl")["rendering"].level == "problem"
+
+
+def test_what_to_do_names_the_variable_that_is_wrong() -> None:
+    wrong = look([MESA], MUJOCO_GL="egl", MUJOCO_EGL_DEVICE_ID="7")["rendering"]
+    assert (wrong.level, wrong.todo) == ("problem", "unset MUJOCO_EGL_DEVICE_ID: robotrials chooses what fits")
+    assert look([MESA], MUJOCO_GL="eggl")["rendering"].todo.startswith("unset MUJOCO_GL:")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from robotrials.errors import ConfigError
@@ -120,3 +122,14 @@ def test_sums_without_tasks_are_ranked_too() -> None:
 def test_nothing_to_rank_is_refused_with_the_reasons() -> None:
     with pytest.raises(ConfigError, match="no results to make a leaderboard of\n  lab/a: gone"):
         make_board([], not_read=["lab/a: gone"])
+
+
+def test_conditions_that_differ_within_a_benchmark_are_named_with_who_had_which() -> None:
+    def under(model: str, steps: str, env: str = "libero") -> Source:
+        conditions = {"--env.episode_length": steps, "version of mujoco": "3.3.0"}
+        return replace(source(model, env, goal=[(1, 10)]), conditions=conditions)
+
+    unknown = source("from-the-hub", goal=[(1, 10)])
+    board = make_board([under("a", "280"), under("b", "520"), under("c", "520"), under("d", "1", "aloha"), unknown])
+    assert board.not_alike == ("libero, --env.episode_length: 520 (b, c); 280 (a)",)
+    assert make_board([under("a", "280"), under("b", "280")]).not_alike == ()

@@ -140,3 +140,14 @@ def test_a_list_of_repositories_has_comments(tmp_path: Path) -> None:
     file.write_text("# nothing\n")
     with pytest.raises(ConfigError, match="names no repository"):
         read_list(file)
+
+
+def test_a_run_tells_the_conditions_it_was_made_under(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    described = json.loads((run / "run.json").read_text())
+    described["identity"]["benchmark"] = {
+        "options": {"episode_length": 300, "visualization_width": 384},
+        "packages": {"gym-pusht": "0.1.8"},
+    }
+    (run / "run.json").write_text(json.dumps(described))
+    assert read_source(run).conditions == {"--env.episode_length": "300", "version of gym-pusht": "0.1.8"}

@@ -37,7 +37,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
 def worker_pids() -> list[int]:
     """Worker processes that this process has started."""
     children = psutil.Process().children()
-    return [c.pid for c in children if "robotrials.running.worker" in " ".join(c.cmdline())]
+    return [c.pid for c in children if "robotrials.running.worker_process" in " ".join(c.cmdline())]
 
 
 def test_no_worker_outlives_a_run(tmp_path: Path) -> None:

@@ -85,6 +85,37 @@ def test_attempts_of_an_earlier_run_number_the_new_ones_but_use_up_no_tries() ->
     assert queue.fail(leased, retryable=True) is True
 
 
+def test_films_are_spread_among_the_others_while_there_are_others() -> None:
+    queue = EpisodeQueue(plan_of("a", 8), is_filmed=lambda episode: episode.index < 5, filmed_at_once=2)
+    leases = [lease for k in range(4) if (lease := queue.lease(f"w{k}"))]
+    assert [lease.episode.id for lease in leases] == [0, 1, 5, 6]
+    queue.finish(leases[0], 1.0)
+    queue.put_back(leases[1])
+    more = [lease for k in (4, 5, 6, 7) if (lease := queue.lease(f"w{k}"))]
+    assert [lease.episode.id for lease in more] == [1, 2, 7, 3]
+
+
+def test_what_was_lost_with_others_is_tried_again_beside_no_other_such_and_the_one_at_fault_is_given_up_alone() -> None:
+    """Episode 1 ends its process whenever it is played; three scenes share one."""
+    queue = EpisodeQueue(plan_of("a", 6), max_attempts=2)
+    settled: dict[int, str] = {}
+    rounds = 0
+    while not queue.is_finished:
+        rounds += 1
+        leases = [lease for scene in range(3) if (lease := queue.lease(f"w0-{scene}", "w0"))]
+        assert leases, "nothing was given out, and episodes are left"
+        is_lost = any(lease.episode.id == 1 for lease in leases)
+        for lease in leases:
+            if not is_lost:
+                queue.finish(lease, 1.0)
+                settled[lease.episode.id] = "finished"
+            elif not queue.fail(lease, retryable=True, shared=True):
+                settled[lease.episode.id] = "given up"
+    assert settled == {k: "given up" if k == 1 else "finished" for k in range(6)}
+    assert rounds < 12
+    assert not queue.has_suspects
+
+
 def test_error_that_cannot_be_mended_is_not_tried_again() -> None:
     queue = EpisodeQueue(plan_of("a", 1))
     leased = queue.lease("w0")
@@ -134,11 +165,13 @@ def test_task_with_one_finished_episode_is_never_hopeless() -> None:
 @given(seed=st.integers(0, 10_000))
 def test_whatever_fails_every_episode_is_settled_exactly_once(order: str, seed: int) -> None:
     plan = plan_of("a,b,c", 4)
-    queue = EpisodeQueue(plan, max_attempts=2, order=order)
+    queue = EpisodeQueue(
+        plan, max_attempts=2, order=order, is_filmed=lambda episode: episode.index < 2, filmed_at_once=1
+    )
     rng, settled, held = random.Random(seed), [], []
     while not queue.is_finished:
         worker = f"w{rng.randrange(4)}"
-        leased = queue.lease(worker)
+        leased = queue.lease(worker, f"p{int(worker[1:]) // 2}")
         if leased is not None:
             held.append(leased)
         if held and (leased is None or rng.random() < 0.6):
@@ -150,5 +183,5 @@ def test_whatever_fails_every_episode_is_settled_exactly_once(order: str, seed: 
                 queue.finish(ended, rng.random())
                 settled.append(ended.episode.id)
         if rng.random() < 0.1:
-            queue.forget_worker(worker)
+            queue.forget(f"p{int(worker[1:]) // 2}")
     assert sorted(settled) == [episode.id for episode in plan]

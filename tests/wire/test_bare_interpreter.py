@@ -15,7 +15,7 @@ def imported_by(*modules: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("module", ["robotrials.running.worker", "robotrials.running.server_process"])
+@pytest.mark.parametrize("module", ["robotrials.running.worker_process", "robotrials.running.server_process"])
 def test_worker_and_server_import_nothing_heavy(module: str) -> None:
     assert imported_by(module).isdisjoint(HEAVY)
 

@@ -176,7 +176,7 @@ def main() -> None:
     with answer_to:
         json.dump(answer, answer_to)
     sys.stderr.flush()
-    os._exit(0)  # the environment is closed; see running/worker.py for why the interpreter is not torn down
+    os._exit(0)  # the environment is closed; see running/worker_process.py for why the interpreter is not torn down
 
 
 if __name__ == "__main__":

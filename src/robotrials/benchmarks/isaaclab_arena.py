@@ -67,16 +67,10 @@ class IsaacLabArena(ManyScenes):
 
     def __init__(self, config: IsaacLabArenaConfig) -> None:
         super().__init__(config)
-        config.require_at_least_one("num_envs")
         if not config.state_keys and not config.camera_keys:
             raise ConfigError("nothing would be observed: give --env.state_keys or --env.camera_keys")
         self._repo = parse_repo(config.repo)
         require_trust(self._repo, config.repo, config.trust_remote_code)
-
-    @property
-    def scenes(self) -> int:
-        number: int = self.config.num_envs
-        return number
 
     def tasks(self) -> list[TaskSpec]:
         config = self.config
@@ -160,7 +154,7 @@ class ArenaGroup(SceneGroup):
             observation[key] = self._picture(slot, key)
         return observation
 
-    def step(self, actions: Mapping[int, np.ndarray]) -> dict[int, StepOutcome]:
+    def step(self, actions: Mapping[int, np.ndarray]) -> dict[int, StepOutcome | Exception]:
         """Slots without an action get zeros, and drift: nobody is playing there."""
         every = np.zeros((self.n_slots, self._config.action_dim), dtype=np.float32)
         for slot, action in actions.items():

@@ -1,4 +1,4 @@
-"""ManiSkill 3 (mani-skill 3.0.1): manipulation with a Panda arm in SAPIEN's PhysX, one scene on the CPU.
+"""ManiSkill 3 (mani-skill 3.0.1): manipulation with a Panda arm in SAPIEN's PhysX on the CPU.
 
 Scenes, rewards and success are those of ``gym.make(task, sim_backend="physx_cpu")``. Here states are put together and
 pictures drawn only when somebody looks, and nothing survives from one episode to the next. LeRobot has no ManiSkill, so
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Expert, Observation, StepOutcome
+from robotrials.benchmarks.base import BenchmarkConfig, Env, Expert, Observation, StepOutcome
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.lavapipe import use_lavapipe
 from robotrials.benchmarks.maniskill_tasks import (
@@ -29,6 +29,7 @@ from robotrials.benchmarks.maniskill_tasks import (
     action_spec,
     canonical,
 )
+from robotrials.benchmarks.scene_group import EnvGroup, ManyScenes
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -56,17 +57,19 @@ class ManiSkillConfig(BenchmarkConfig):
     visualization_height: int = option(512, "height of the video in pixels")
     reward_mode: str = option("auto", "auto: normalized_dense, or sparse where a task has no dense", choices=_REWARDS)
     episode_length: int = option(0, "step limit of an episode; 0: ManiSkill's own, 50 to 250 by task")
+    num_envs: int = option(1, "scenes in each worker's process, which then needs less memory for each")
     render_backend: str = option("cpu", "which Vulkan device draws", choices=("cpu", "gpu"))
 
 
-class ManiSkill(Benchmark):
-    """``--env.type=maniskill``."""
+class ManiSkill(ManyScenes):
+    """``--env.type=maniskill``. On the CPU every scene has a PhysX of its own, so that they do not meet."""
 
     name = "maniskill"
     extra = "maniskill"
     modules = ("mani_skill", "sapien", "torch")
     packages = ("mani-skill", "sapien", "mplib", "torch", "gymnasium", "numpy")
     Config = ManiSkillConfig
+    exact_together = True
     installation = Installation(
         requirements=(
             "mani-skill==3.0.1",
@@ -106,6 +109,9 @@ class ManiSkill(Benchmark):
 
     def make(self, task: TaskSpec) -> ManiSkillEnv:
         return ManiSkillEnv(task, self.config)
+
+    def make_group(self, task: TaskSpec, n_slots: int) -> EnvGroup:
+        return EnvGroup([self.make(task) for _ in range(n_slots)])
 
     @staticmethod
     def _members(suite: str) -> tuple[str, ...]:

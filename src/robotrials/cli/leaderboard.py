@@ -57,6 +57,8 @@ def run(argv: Sequence[str]) -> int:
     made = write_leaderboard(sources, call.output, call.suites, not_read)
     for line in not_read:
         output.note(line)
+    for line in made.board.not_alike:
+        output.note(f"not measured alike: {line}")
     models = made.board.models
     apart = sum(not model.cells[0].is_complete for model in models)
     words = f", {apart} of them incomplete and not ranked overall" if apart else ""

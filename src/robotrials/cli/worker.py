@@ -30,6 +30,8 @@ its episode, a second one ends them at once: their episodes run again elsewhere.
   --token_file=FILE   its secret: the "token" in DIR/connect.json; or set
                       ROBOTRIALS_TOKEN. Videos are then sent to the run
   --n=N               workers, one process each [1]
+  --scenes=N          scenes in each of these processes, where the run's benchmark
+                      steps several at once; each counts as a worker [1]
   --python=PATH       interpreter that has the benchmark [this one]
   --logs=DIR          where they write what they do [a temporary folder]
 
@@ -46,6 +48,7 @@ class WorkerFlags:
     connect: str | None = option(None, "where the run listens")
     token_file: Path | None = option(None, "file with the run's secret")
     n: int = option(1, "workers, one process each")
+    scenes: int = option(1, "scenes in each process")
     python: str | None = option(None, "interpreter that has the benchmark")
     logs: Path | None = option(None, "where they write what they do")
 
@@ -58,13 +61,15 @@ def run(argv: Sequence[str]) -> int:
     words = split_words(argv, "worker", [field.name for field in fields(WorkerFlags)])
     words.refuse_plain()
     flags: WorkerFlags = build(WorkerFlags, words.flags, "--")
-    if flags.n < 1:
-        raise ConfigError(f"--n must be at least 1, got {flags.n}")
+    for name in ("n", "scenes"):
+        if getattr(flags, name) < 1:
+            raise ConfigError(f"--{name} must be at least 1, got {getattr(flags, name)}")
     address, token = _door(flags)
     logs = flags.logs or Path(tempfile.mkdtemp(prefix="robotrials-worker-"))
     logs.mkdir(parents=True, exist_ok=True)
     door = None if flags.run is None else flags.run / CONNECT_FILE
-    workers = RemoteWorkers(address, token, flags.n, logs, flags.python, lambda: door is None or door.exists())
+    is_on = lambda: door is None or door.exists()  # noqa: E731
+    workers = RemoteWorkers(address, token, flags.n, logs, flags.python, is_on, flags.scenes)
 
     def leave(number: int, frame: object) -> None:
         signal.signal(number, signal.default_int_handler)

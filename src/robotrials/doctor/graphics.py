@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from robotrials.benchmarks import egl
 from robotrials.benchmarks.egl import Device
-from robotrials.benchmarks.gl import check_gl, choose_rendering, usable_gpus, why_no_gpu
+from robotrials.benchmarks.gl import DEVICE_ID, check_gl, choose_rendering, usable_gpus, why_no_gpu
 from robotrials.benchmarks.installation import GL_LIBRARIES
 from robotrials.benchmarks.system_packages import install_line
 from robotrials.doctor.finding import OK, PROBLEM, WARNING, Finding
@@ -70,7 +70,8 @@ def _choice(devices: Sequence[Device], problem: str, gpu_is_there: bool, environ
         check_gl(environ, lambda: (devices, problem))
         chosen = choose_rendering("auto", environ, lambda: (devices, problem), lambda: gpu_is_there)
     except ConfigError as error:
-        return Finding("rendering", PROBLEM, str(error), "set MUJOCO_GL to egl or osmesa, or unset it")
+        variable = DEVICE_ID if DEVICE_ID in str(error) else "MUJOCO_GL"
+        return Finding("rendering", PROBLEM, str(error), f"unset {variable}: robotrials chooses what fits")
     if not chosen.variables.get("MUJOCO_GL") and not environ.get("MUJOCO_GL"):
         return Finding("rendering", PROBLEM, "nothing here draws without a display", install_line(GL_LIBRARIES))
     return Finding("rendering", WARNING if chosen.note else OK, chosen.note or chosen.words)

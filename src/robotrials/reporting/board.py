@@ -7,7 +7,7 @@ lacks a suite, a task, or episodes of the column has no rank in it and no mean: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from robotrials.errors import ConfigError
@@ -54,6 +54,8 @@ class Model:
     repo_id: str | None
     training: Training
     labels: list[str] = field(default_factory=list)
+    conditions: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """By benchmark, where a run directory tells them."""
     suites: dict[Suite, dict[int | None, Counts]] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
 
@@ -61,11 +63,13 @@ class Model:
 @dataclass(frozen=True)
 class Board:
     """Columns, means first, and models: those that are complete overall by rank and rate, then the others by name.
-    ``not_read`` holds a line for each source that gave nothing."""
+    ``not_read`` holds a line for each source that gave nothing, ``not_alike`` one for each condition under which not
+    all of a benchmark's models were measured."""
 
     columns: tuple[Column, ...]
     models: tuple[Model, ...]
     not_read: tuple[str, ...] = ()
+    not_alike: tuple[str, ...] = ()
 
 
 def make_board(sources: Sequence[Source], suites: Sequence[str] = (), not_read: Sequence[str] = ()) -> Board:
@@ -93,7 +97,26 @@ def make_board(sources: Sequence[Source], suites: Sequence[str] = (), not_read: 
     for position in range(len(columns)):
         _rank(models, position)
     models.sort(key=_order)
-    return Board(tuple(columns), tuple(models), tuple(not_read))
+    return Board(tuple(columns), tuple(models), tuple(not_read), tuple(_not_alike(models)))
+
+
+def _not_alike(models: Sequence[Model]) -> list[str]:
+    """``pusht, --env.episode_length: 300 (act); 200 (dp, vqbet)``, the more usual value first."""
+    lines = []
+    for env in sorted({env for model in models for env in model.conditions}):
+        known = [model for model in models if env in model.conditions]
+        for key in sorted({key for model in known for key in model.conditions[env]}):
+            names: dict[str, list[str]] = {}
+            for model in known:
+                names.setdefault(model.conditions[env].get(key, "not there"), []).append(model.name)
+            if len(names) > 1:
+                ranked = sorted(names.items(), key=lambda item: -len(item[1]))
+                lines.append(f"{env}, {key}: " + "; ".join(f"{value} ({_few(who)})" for value, who in ranked))
+    return lines
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _with_env(sources: Sequence[Source]) -> list[Source]:
@@ -124,6 +147,8 @@ def _models(sources: Sequence[Source]) -> list[Model]:
         if model is None:
             model = models[name] = Model(name, source.repo_id, source.training)
         model.labels.append(source.label)
+        if source.conditions:
+            model.conditions.setdefault(source.env, source.conditions)
         model.suites.update(keyed)
     return list(models.values())
 

@@ -116,7 +116,13 @@ def leaderboard_page(board: Board) -> bytes:
             tag("p", " · ".join(facts), class_="facts"),
             class_="top",
         ),
-        tag("main", _table_section(board, ranked), _not_read(board), class_="wide"),
+        tag(
+            "main",
+            _table_section(board, ranked),
+            _lines("not-alike", "Not measured alike", board.not_alike),
+            _lines("not-read", "Without results", board.not_read),
+            class_="wide",
+        ),
     )
     data = {
         "rows": [
@@ -239,8 +245,7 @@ def _divider(n_columns: int, hidden: bool) -> Markup:
     return tag("tr", words_, class_="divider", hidden=hidden)
 
 
-def _not_read(board: Board) -> Markup | None:
-    if not board.not_read:
+def _lines(key: str, title: str, lines: Sequence[str]) -> Markup | None:
+    if not lines:
         return None
-    lines = [tag("li", line) for line in board.not_read]
-    return tag("section", tag("h2", "Without results"), tag("ul", *lines), id="not-read")
+    return tag("section", tag("h2", title), tag("ul", *(tag("li", line) for line in lines)), id=key)

@@ -43,7 +43,8 @@ class Training:
 @dataclass(frozen=True)
 class Source:
     """One file of results. ``suites`` maps a suite to its tasks' counts, by the tasks' numbers (None: only a sum is
-    known). ``env`` is empty where nothing says which benchmark it was; ``repo_id`` is where it came from on the Hub."""
+    known). ``env`` is empty where nothing says which benchmark it was; ``repo_id`` is where it came from on the Hub;
+    ``conditions`` are the benchmark's options and its packages' versions, of a run directory."""
 
     model: str
     env: str
@@ -51,6 +52,7 @@ class Source:
     suites: Mapping[str, Mapping[int | None, Counts]]
     training: Training = field(default_factory=Training)
     repo_id: str | None = None
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_source(
@@ -86,7 +88,16 @@ def read_source(
         label=label or str(path),
         suites=suites,
         training=training or _training_of(policy),
+        conditions=_conditions(described),
     )
+
+
+def _conditions(described: Mapping[str, Any]) -> dict[str, str]:
+    """Of a run.json: what could make its figures no match for another's. The video's size is no such thing."""
+    benchmark = _map(_map(described.get("identity")).get("benchmark"))
+    options = {f"--env.{key}": value for key, value in _map(benchmark.get("options")).items()}
+    packages = {f"version of {key}": value for key, value in _map(benchmark.get("packages")).items()}
+    return {key: str(value)[:80] for key, value in {**options, **packages}.items() if ".visualization_" not in key}
 
 
 def read_training(file: Path, policy_type: str = "") -> Training:

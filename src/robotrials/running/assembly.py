@@ -17,6 +17,7 @@ from robotrials.benchmarks import environments
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.environments import PREFIX
 from robotrials.benchmarks.gl import Rendering, gl_environment
+from robotrials.benchmarks.scene_group import scenes_of
 from robotrials.datasets.spool import clear_unfinished
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan
@@ -33,13 +34,14 @@ from robotrials.running.launchers.local import LocalLauncher
 from robotrials.running.launchers.ray import Cluster, RayLauncher
 from robotrials.running.messages import Job
 from robotrials.running.observer import Observer
+from robotrials.running.outcomes import Outcomes
 from robotrials.running.pulse import TOKEN_VARIABLE
 from robotrials.running.queue import EpisodeQueue
 from robotrials.running.recording import RecordRule
 from robotrials.running.servers import ServerPool, ServerTerms
 from robotrials.running.tally import Tally
 from robotrials.running.threads import available_cores, thread_limits
-from robotrials.running.workers import WorkerPool
+from robotrials.running.workers import Crew, WorkerPool
 from robotrials.wire.transport import PrivateEndpoint, also_bind, bind_router, host_of, new_token
 
 _BEAT_EVERY_S = 1.0
@@ -95,7 +97,16 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
     for record in ledger.accepted():
         tally.recall(record)
     order = "balanced" if follower is not None else settings.order
-    queue = EpisodeQueue(plan, ledger.accepted_ids(), ledger.attempt_counts(), settings.max_attempts, order)
+    mode = RecordRule.parse(settings.record).mode
+    queue = EpisodeQueue(
+        plan,
+        ledger.accepted_ids(),
+        ledger.attempt_counts(),
+        settings.max_attempts,
+        order,
+        is_filmed=lambda episode: mode(episode) != "no",
+        filmed_at_once=available_cores() if session.n_servers and order == "longest" else None,
+    )
     token, mark, endpoint = new_token(), new_token(), PrivateEndpoint.create()
     environment = {**os.environ, **gl_environment(os.environ), **thread_limits(1), TOKEN_VARIABLE: token}
     beat_every = min(_BEAT_EVERY_S, settings.step_timeout / 4)
@@ -107,21 +118,21 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
         listen = session.config.eval.listen
         router = bind_router(context, endpoint.address)
         door = also_bind(router, listen) if listen else None
+        is_enough = follower.is_enough if follower is not None else lambda record: False
         places = Places(endpoint, environment, door or endpoint.address, cluster)
         coordinator = Coordinator(
             plan=plan,
             queue=queue,
-            ledger=ledger,
+            outcomes=Outcomes(queue, ledger, tally, observer, is_enough),
             tally=tally,
             job=_job(session, beat_every, mark),
-            terms=Terms(RecordRule.parse(settings.record).mode, video_name, joining_rule(session.identity)),
+            terms=Terms(mode, video_name, joining_rule(session.identity)),
             workers=_workers(session, places),
             router=router,
             token=token,
             observer=observer,
             servers=_servers(session, places, beat_every) if session.n_servers else None,
             on_policy=on_policy,
-            is_enough=follower.is_enough if follower is not None else lambda record: False,
         )
         with open_door(run_dir, door, token, mark), _stopped_by_signals(coordinator):
             if door is not None:
@@ -161,9 +172,10 @@ def _on_cluster(session: Session, cluster: Cluster, observer: Observer, n_pendin
     settings = session.config.eval
     listen = settings.listen or f"tcp://{cluster.address}:0"
     n_workers = session.n_workers
+    scenes = scenes_of(session.benchmark)
     if not n_workers:
-        n_workers = max(1, min(cluster.n_workers(session.n_servers), n_pending))
-    asked = f"{n_workers} worker(s) of {cluster.worker_demand()}"
+        n_workers = max(1, min(cluster.n_workers(session.n_servers) * scenes, n_pending))
+    asked = f"{Crew(n_workers, scenes).n_processes} worker(s) of {cluster.worker_demand()}"
     if session.n_servers:
         asked += f", {session.n_servers} policy server(s) of {cluster.server_demand()}"
     observer.on_message(f"{words}; asked for: {asked}. What has no room waits for it")
@@ -175,7 +187,11 @@ def _workers(session: Session, places: Places) -> WorkerPool:
     launcher = _launcher(session, places)
     here = session.config.eval.runtime == "local"
     at_once = max(1, available_cores() - session.n_servers) if here else None
-    return WorkerPool(launcher, session.config.eval.step_timeout, session.n_workers, at_once)
+    return WorkerPool(launcher, session.config.eval.step_timeout, _crew(session), at_once)
+
+
+def _crew(session: Session) -> Crew:
+    return Crew(session.n_workers, scenes_of(session.benchmark))
 
 
 def _launcher(session: Session, places: Places) -> Launcher:
@@ -185,16 +201,22 @@ def _launcher(session: Session, places: Places) -> Launcher:
     python, logs, runtime = config.env.python, session.run_dir / "logs", config.eval.runtime
     # While the policy loads, the simulator can be imported.
     preload = [f"--preload={','.join(benchmark.modules)}", f"--nice={_NICE}"] if session.n_servers else []
+    crew = _crew(session)
+
+    def words(name: str) -> list[str]:
+        scenes = crew.scenes_of(slot_of(name))
+        return [*preload, f"--scenes={scenes}"] if scenes > 1 else preload
+
     # Without what holds a path of this machine's environment.
     wanted = {key: value for key, value in benchmark.installation.environment.items() if PREFIX not in value}
     wanted |= thread_limits(1)
     if places.cluster is not None:
         wanted |= {**(rendering.variables if rendering else {}), **_from_here(environment)}
         demand = places.cluster.worker_demand()
-        words = ["--apart", *preload]
-        return RayLauncher("robotrials.running.worker", places.door, logs, demand, wanted, python, lambda name: words)
+        module = "robotrials.running.worker_process"
+        return RayLauncher(module, places.door, logs, demand, wanted, python, lambda name: ["--apart", *words(name)])
     if runtime in ENGINES:
-        container = Container(runtime, config.docker, benchmark.name, session.n_workers)
+        container = Container(runtime, config.docker, benchmark.name, crew.n_processes)
         endpoint.let_in(*user_in_container())
         return ContainerLauncher(
             container,
@@ -203,15 +225,15 @@ def _launcher(session: Session, places: Places) -> Launcher:
             logs,
             environment,
             lambda name: wanted | (rendering.of_worker(slot_of(name)) if rendering else {}),
-            lambda name: preload,
+            words,
         )
     return LocalLauncher(
-        "robotrials.running.worker",
+        "robotrials.running.worker_process",
         endpoint.address,
         logs,
         {**environment, **environments.variables(benchmark.installation, python, environment)},
         python,
-        lambda name: preload,
+        words,
         lambda name: rendering.of_worker(slot_of(name)) if rendering else {},
     )
 

@@ -19,7 +19,6 @@ from robotrials.errors import ConfigError, ContractError, IdentityError, WireErr
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.policies.base import PolicySpec
-from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord, error_record
 from robotrials.running.files import FileReceiver
 from robotrials.running.fit import check_fit
@@ -40,6 +39,7 @@ from robotrials.running.messages import (
     Stop,
 )
 from robotrials.running.observer import Observer
+from robotrials.running.outcomes import Outcomes
 from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 from robotrials.running.roster import WorkerEntry, WorkerState
 from robotrials.running.servers import ServerPool
@@ -77,7 +77,7 @@ class Coordinator:
         self,
         plan: Plan,
         queue: EpisodeQueue,
-        ledger: Ledger,
+        outcomes: Outcomes,
         tally: Tally,
         job: Job,
         terms: Terms,
@@ -87,11 +87,10 @@ class Coordinator:
         observer: Observer,
         servers: ServerPool | None = None,
         on_policy: Callable[[PolicySpec, Mapping[str, Any]], None] = lambda spec, about: None,
-        is_enough: Callable[[EpisodeRecord], bool] = lambda record: False,
     ) -> None:
         self._plan = plan
         self._queue = queue
-        self._ledger = ledger
+        self._outcomes = outcomes
         self._tally = tally
         self._job = job
         self._terms = terms
@@ -100,13 +99,10 @@ class Coordinator:
         self._token = token.encode()
         self._observer = observer
         self._on_policy = on_policy
-        self._is_enough = is_enough
-        self._enough = False
         self._servers = servers
         self._files = FileReceiver(Path(job.run_dir))
         self._policy: PolicySpec | None = None
         self._about: Mapping[str, Any] = {}
-        self._commit: list[tuple[EpisodeRecord, bool]] = []
         self._free: list[WorkerEntry] = []
         self._start_failures = 0
         self._stop_reason: str | None = None
@@ -139,9 +135,9 @@ class Coordinator:
             try:
                 self._loop()
             except (ConfigError, ContractError):
-                self._flush()  # what was learnt before the run was given up is kept
+                self._outcomes.commit()  # what was learnt before the run was given up is kept
                 raise
-            graceful = self._stop_reason is None and not self._enough  # what still plays would not count
+            graceful = self._stop_reason is None and not self._outcomes.enough  # what still plays would not count
         finally:
             self._end(graceful)
 
@@ -151,7 +147,7 @@ class Coordinator:
         next_tick = next_progress = time.monotonic()
         pending_exits: list[WorkerExit] = []
         pool = self._servers
-        while not self._queue.is_finished and self._stop_reason is None and not self._enough:
+        while not self._queue.is_finished and self._stop_reason is None and not self._outcomes.enough:
             if self._router.poll(int(_TICK_S * 1000)):
                 self._drain()
             self._settle()
@@ -190,21 +186,10 @@ class Coordinator:
 
     def _settle(self) -> None:
         """Commit what came in, then give the free workers their next lease."""
-        self._flush()
+        self._outcomes.commit()
         free, self._free = self._free, []
         for entry in free:
             self._assign(entry)
-
-    def _flush(self) -> None:
-        if not self._commit:
-            return
-        records, self._commit = self._commit, []
-        accepted = set(self._ledger.record(records))
-        for record, final in records:
-            if final and record.episode in accepted:
-                self._tally.add(record)
-                # Each is asked about: which of them decided depends on the order of arrival, whether they did does not.
-                self._enough = self._is_enough(record) or self._enough
 
     # Messages -----------------------------------------------------------------------------------------------------
 
@@ -245,7 +230,10 @@ class Coordinator:
             self._send(server, pool.job())
             return
         roster = self._workers.roster
-        entry = (roster.admit if hello.joins else roster.greet)(hello.worker, identity)
+        if hello.joins:
+            entry = roster.admit(hello.worker, identity, hello.process)
+        else:
+            entry = roster.greet(hello.worker, identity)
         if entry is None:
             why = "has a worker of that name" if hello.joins else "expects no worker of that name"
             self._router.send_multipart([identity, encode(Stop(f"this run {why}"))])
@@ -353,45 +341,20 @@ class Coordinator:
             return
         entry.leases = [held for held in entry.leases if held is not leased]
         if record.is_error:
-            self._fail(leased, record, message.retryable, message.at_start)
+            self._fail(leased, record, message.retryable, message.at_start, message.shared)
         else:
-            self._queue.finish(leased, record.timings.total)
-            self._commit.append((record, True))
+            self._outcomes.finish(leased, record)
+            if self._queue.has_suspects:
+                self._wake_idle()
         if message.note:
             self._observer.on_message(message.note)
         self._become_free(entry)
 
-    # Episodes that err --------------------------------------------------------------------------------------------
-
-    def _fail(self, leased: LeasedEpisode, record: EpisodeRecord, retryable: bool, at_start: bool) -> None:
-        name, reason = leased.episode.name, (record.error or "").split("\n", 1)[0]
-        if self._queue.fail(leased, retryable):
-            self._commit.append((record, False))
+    def _fail(
+        self, leased: LeasedEpisode, record: EpisodeRecord, retryable: bool, at_start: bool, shared: bool
+    ) -> None:
+        if self._outcomes.fail(leased, record, retryable, at_start, shared) or self._queue.has_suspects:
             self._wake_idle()
-            self._observer.on_message(f"{name}: attempt {leased.attempt} erred, trying again: {reason}")
-            return
-        self._commit.append((record, True))
-        self._observer.on_message(f"{name}: error, given up at attempt {leased.attempt}: {reason}")
-        misfit = not retryable and at_start and not self._queue.has_finished(leased.episode)
-        if misfit and self._tally.finished == 0 and not self._has_outcome_to_commit():
-            raise ContractError(reason)
-        if misfit or self._queue.is_hopeless(leased.episode):
-            self._abandon(leased.episode, reason)
-
-    def _has_outcome_to_commit(self) -> bool:
-        return any(not record.is_error for record, _ in self._commit)
-
-    def _abandon(self, episode: EpisodeSpec, reason: str) -> None:
-        """Record the rest of a task that only errs as error, without spending hours on it."""
-        dropped = self._queue.abandon_task(episode)
-        if not dropped:
-            return
-        self._observer.on_message(
-            f"{episode.suite}/{episode.task}: only errors so far; its other {len(dropped)} episodes are not run"
-        )
-        for spec in dropped:
-            text = f"not run, since every episode of {episode.task} before it erred: {reason}"
-            self._commit.append((error_record(spec.id, 0, "", text), True))
 
     # Workers ------------------------------------------------------------------------------------------------------
 
@@ -409,7 +372,7 @@ class Coordinator:
             many_left = self._queue.n_pending > _AHEAD_WHILE * len(self._workers.roster)
             if len(entry.leases) >= (2 if many_left else 1):
                 return
-            leased = self._queue.lease(entry.name)
+            leased = self._queue.lease(entry.name, entry.process)
             if leased is None:
                 return  # stays idle: an episode in flight elsewhere may come back
             self._tally.leased()
@@ -446,12 +409,12 @@ class Coordinator:
         for leased in entry.leases[:1]:
             text = f"{reason}, last heard of in phase {entry.phase} at step {entry.step}; log: {gone.log}"
             record = error_record(leased.episode.id, leased.attempt, gone.name, text, entry.step)
-            self._fail(leased, record, retryable=True, at_start=False)
-        self._queue.forget_worker(gone.name)
+            self._fail(leased, record, retryable=True, at_start=False, shared=entry.process != entry.name)
+        self._queue.forget(entry.process)
         if entry.joined:
             self._observer.on_message(reason)
             return
-        if not entry.was_ready:
+        if not entry.was_ready and not self._workers.roster.of_process(entry.process):  # once for all its scenes
             self._count_start_failure("workers", reason, gone)
         if self._queue.n_pending:
             self._workers.replace(entry)

@@ -13,6 +13,7 @@ from typing import Any
 from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import Installed
+from robotrials.benchmarks.scene_group import ManyScenes
 from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import SETTINGS, EnvChoice, PolicyChoice, RunConfig
@@ -33,6 +34,8 @@ def run_identity(
     ``plan`` is the whole plan, of which a shard plays a slice: shards of one run differ in ``shard`` alone."""
     options = dataclasses.asdict(benchmark.config)
     options.pop("task", None)  # the plan holds the tasks themselves
+    if isinstance(benchmark, ManyScenes) and benchmark.exact_together:
+        del options["num_envs"]
     shard = Shard(config.eval.shard_id, config.eval.num_shards)
     own_class = import_path.is_import_path(config.env.type)
     own_file = import_path.source_digest(config.env.type, "--env.type") if own_class else ""

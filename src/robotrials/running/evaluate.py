@@ -22,6 +22,7 @@ from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.gl import Rendering, check_gl, choose_rendering
 from robotrials.benchmarks.installed import QUESTION, Installed, look_up, placed, read_answer
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.benchmarks.scene_group import ManyScenes, scenes_of
 from robotrials.errors import ConfigError, IdentityError, LedgerError
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice, RunConfig, StatsSettings
@@ -112,6 +113,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     if not as_recorded and config.eval.runtime not in ENGINES:
         config = replace(config, env=placed(config.env))
     benchmark = make_benchmark(config.env)
+    _check_scenes(config, benchmark)
     rendering = _rendering(config, benchmark)
     installed = _look_up(config, benchmark)
     policies.validate(config.policy)
@@ -135,7 +137,8 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     stopped = stop is not None and bool(done) and was_decided(stop, output_dir / "ledger.sqlite")
     dataset = plan_dataset(config.eval, plan, output_dir, existing)
     servers = _n_servers(config)
-    crew = config.eval.batch_size or auto_workers(served=servers > 0 or policies.is_elsewhere(config.policy))
+    is_served = servers > 0 or policies.is_elsewhere(config.policy)
+    crew = config.eval.batch_size or max(scenes_of(benchmark), auto_workers(is_served))
     n_workers = 0 if _is_open(config) else max(1, min(crew, len(plan) - done + errors))
     if servers and not config.eval.policy_servers:
         servers = auto_servers(config.policy.options, policies.looks_every_step(config.policy), n_workers)
@@ -144,6 +147,23 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     return PreparedRun(
         config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
     )
+
+
+def _check_scenes(config: RunConfig, benchmark: Benchmark) -> None:
+    """
+    Raises:
+        ConfigError: scenes that share a simulator would make outcomes depend on how the work was spread.
+    """
+    if (
+        isinstance(benchmark, ManyScenes)
+        and benchmark.scenes > 1
+        and config.eval.exact
+        and not benchmark.exact_together
+    ):
+        raise ConfigError(
+            f"{benchmark.scenes} scenes of {benchmark.name} in one process are not the same to the bit as one alone: "
+            "add --eval.exact=false, or ask for one scene"
+        )
 
 
 def _is_open(config: RunConfig) -> bool:

@@ -36,10 +36,16 @@ SESSION_FILE = ".session"
 """In a run directory: holds ``Job.session`` while a session of the run is on."""
 
 
+def scene_names(process: str, n_scenes: int) -> list[str]:
+    """The workers in a process: itself, or w3-0, w3-1, ... in process w3 where its simulator has several scenes."""
+    return [process] if n_scenes == 1 else [f"{process}-{scene}" for scene in range(n_scenes)]
+
+
 @dataclass(frozen=True)
 class Hello(Message):
     """``joins``: started by somebody else than the coordinator, who expects nobody of that name. ``apart``: out of
-    reach of its kernel (another machine, a container), so that each hears of the other only through messages."""
+    reach of its kernel (another machine, a container), so that each hears of the other only through messages.
+    ``process``: what all workers say that share one, and with it a simulator that has one task at a time."""
 
     kind: ClassVar[str] = "hello"
     worker: str
@@ -48,6 +54,7 @@ class Hello(Message):
     token: str
     joins: bool = False
     apart: bool = False
+    process: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,14 +135,16 @@ class Lease(Message):
 
 @dataclass(frozen=True)
 class Done(Message):
-    """``retryable`` is false for errors that trying again cannot mend; ``at_start`` when no step had succeeded.
-    ``note`` is for the person at the terminal, about an episode that counts all the same."""
+    """``retryable`` is false for errors that trying again cannot mend; ``at_start`` when no step had succeeded;
+    ``shared`` when it was an error of all scenes in the process. ``note`` is for the person at the terminal, about an
+    episode that counts all the same."""
 
     kind: ClassVar[str] = "done"
     lease: int
     record: EpisodeRecord
     retryable: bool = True
     at_start: bool = False
+    shared: bool = False
     note: str | None = None
 
 

@@ -1,14 +1,15 @@
 """Which worker gets which episode: pending episodes, leases, retries. Pure bookkeeping: no clock, no I/O.
 
-A worker stays with the task it has loaded while that has episodes; then it takes the task with the most work left per
-worker, so that long tasks start early and tasks are shared out before they are split.
+A worker's process stays with the task it has loaded while that has episodes; then it takes the task with the most work
+left per process, so that long tasks start early and tasks are shared out before they are split.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from robotrials.plan.episode import EpisodeSpec
@@ -17,8 +18,11 @@ from robotrials.plan.plan import Plan
 TaskKey = tuple[str, str]
 
 _ROUNDS_AHEAD = 3
-"""In balanced order a worker may stay with its task for so many rounds: loading another costs more than an episode that
-may turn out to be surplus."""
+"""In balanced order a process may stay with its task for so many rounds: loading another costs more than an episode
+that may turn out to be surplus."""
+
+_LOOKAHEAD = 256
+"""So many pending episodes of a task are looked through for one that may be played now."""
 
 FAIL_FAST_AFTER = 3
 """So many episodes of a task given up while none has finished: the rest is recorded as error without being run."""
@@ -32,13 +36,14 @@ class LeasedEpisode:
     episode: EpisodeSpec
     attempt: int
     worker: str
+    process: str
 
 
 @dataclass
 class _TaskState:
     pending: deque[EpisodeSpec] = field(default_factory=deque)
     step_limit: int = 1
-    workers: int = 0
+    processes: int = 0
     finished: int = 0
     given_up: int = 0
     timed: int = 0
@@ -63,7 +68,11 @@ class EpisodeQueue:
         attempts: Mapping[int, int] | None = None,
         max_attempts: int = 3,
         order: str = "longest",
+        is_filmed: Callable[[EpisodeSpec], bool] = lambda episode: False,
+        filmed_at_once: int | None = None,
     ) -> None:
+        """``filmed_at_once``: while there are others, so many leases at most are of episodes that are filmed, which
+        take several times the work: workers that wait for a policy shall not all draw at the same time."""
         self._max_attempts = max_attempts
         self._shuffled = random.Random(len(plan)) if order == "shuffled" else None
         self._balanced = order == "balanced"
@@ -72,7 +81,11 @@ class EpisodeQueue:
         self._tries: dict[int, int] = {}
         self._tasks: dict[TaskKey, _TaskState] = {}
         self._leases: dict[int, LeasedEpisode] = {}
-        self._task_of_worker: dict[str, TaskKey] = {}
+        self._task_of: dict[str, TaskKey] = {}
+        self._suspects: set[int] = set()
+        self._is_filmed = is_filmed
+        self._filmed_at_once = filmed_at_once
+        self._n_filmed = 0
         self._next_lease = 1
         settled = set(done)
         for episode in plan:
@@ -91,22 +104,32 @@ class EpisodeQueue:
     def is_finished(self) -> bool:
         return not self._n_pending and not self._leases
 
-    def lease(self, worker: str) -> LeasedEpisode | None:
-        """The next episode for ``worker``, or None when nothing is pending."""
-        key = self._choose(worker)
+    @property
+    def has_suspects(self) -> bool:
+        """Some pending episodes are given out only when others have ended: see ``fail``."""
+        return bool(self._suspects)
+
+    def lease(self, worker: str, process: str | None = None) -> LeasedEpisode | None:
+        """The next episode for ``worker``, in ``process`` (None: one of its name), or None when nothing is pending that
+        it may play now."""
+        process = process or worker
+        key = self._choose(process)
         if key is None:
             return None
         state = self._tasks[key]
         if self._shuffled is not None:
             state.pending.rotate(self._shuffled.randrange(len(state.pending)))
-        episode = state.pending.popleft()
+        episode = self._take(state, process)
+        if episode is None:
+            return None
         self._n_pending -= 1
-        self._move(worker, key)
+        self._move(process, key)
         attempt = self._attempts.get(episode.id, 0) + 1
         self._attempts[episode.id] = attempt
         self._tries[episode.id] = self._tries.get(episode.id, 0) + 1
-        leased = LeasedEpisode(self._next_lease, episode, attempt, worker)
+        leased = LeasedEpisode(self._next_lease, episode, attempt, worker, process)
         self._leases[leased.lease] = leased
+        self._n_filmed += self._is_filmed(episode)
         self._next_lease += 1
         return leased
 
@@ -117,7 +140,8 @@ class EpisodeQueue:
 
     def finish(self, leased: LeasedEpisode, seconds: float) -> None:
         """The episode was run to its end, which took ``seconds``."""
-        del self._leases[leased.lease]
+        self._release(leased)
+        self._suspects.discard(leased.episode.id)
         self._tries.pop(leased.episode.id, None)
         self._attempts.pop(leased.episode.id, None)
         state = self._tasks[(leased.episode.suite, leased.episode.task)]
@@ -125,21 +149,29 @@ class EpisodeQueue:
         state.timed += 1
         state.seconds += seconds
 
-    def fail(self, leased: LeasedEpisode, retryable: bool) -> bool:
-        """The attempt erred. True: it is pending again. False: the episode is given up, its error is final."""
-        del self._leases[leased.lease]
+    def fail(self, leased: LeasedEpisode, retryable: bool, shared: bool = False) -> bool:
+        """The attempt erred. True: it is pending again. False: the episode is given up, its error is final.
+
+        ``shared``: so did all that was played in its process, and nobody knows by whose fault. Then it does not count
+        as a try the first time; from then on no process plays two such suspects at once, so that the next time it does.
+        """
+        self._release(leased)
         state = self._tasks[(leased.episode.suite, leased.episode.task)]
+        if shared and retryable and leased.episode.id not in self._suspects:
+            self._suspects.add(leased.episode.id)
+            self._tries[leased.episode.id] -= 1
         if retryable and self._tries[leased.episode.id] < self._max_attempts:
             # At the front: what fails is known early, and a straggler does not begin when all else is done.
             state.pending.appendleft(leased.episode)
             self._n_pending += 1
             return True
+        self._suspects.discard(leased.episode.id)
         state.given_up += 1
         return False
 
     def put_back(self, leased: LeasedEpisode) -> None:
         """The lease ended through no fault of the episode (a run that stops): pending again, not counted as a try."""
-        del self._leases[leased.lease]
+        self._release(leased)
         self._tries[leased.episode.id] -= 1
         self._attempts[leased.episode.id] -= 1
         self._tasks[(leased.episode.suite, leased.episode.task)].pending.appendleft(leased.episode)
@@ -162,34 +194,51 @@ class EpisodeQueue:
         self._n_pending -= len(dropped)
         return dropped
 
-    def forget_worker(self, worker: str) -> None:
-        """The worker is gone: whatever task it had loaded is no longer taken care of."""
-        key = self._task_of_worker.pop(worker, None)
+    def forget(self, process: str) -> None:
+        """The process is gone: whatever task it had loaded is no longer taken care of."""
+        key = self._task_of.pop(process, None)
         if key is not None:
-            self._tasks[key].workers -= 1
+            self._tasks[key].processes -= 1
 
-    def _move(self, worker: str, key: TaskKey) -> None:
-        if self._task_of_worker.get(worker) != key:
-            self.forget_worker(worker)
-            self._task_of_worker[worker] = key
-            self._tasks[key].workers += 1
+    def _release(self, leased: LeasedEpisode) -> None:
+        del self._leases[leased.lease]
+        self._n_filmed -= self._is_filmed(leased.episode)
+
+    def _take(self, state: _TaskState, process: str) -> EpisodeSpec | None:
+        """The first pending episode that may be played in ``process`` now."""
+        held = (lease.episode.id for lease in self._leases.values() if lease.process == process)
+        barred = self._suspects if self._suspects and not self._suspects.isdisjoint(held) else frozenset()
+        spared = self._filmed_at_once is not None and self._n_filmed >= self._filmed_at_once
+        if not barred and not spared:
+            return state.pending.popleft()
+        allowed = [e for e in itertools.islice(state.pending, _LOOKAHEAD) if e.id not in barred]
+        episode = next((e for e in allowed if not (spared and self._is_filmed(e))), allowed[0] if allowed else None)
+        if episode is not None:
+            state.pending.remove(episode)
+        return episode
+
+    def _move(self, process: str, key: TaskKey) -> None:
+        if self._task_of.get(process) != key:
+            self.forget(process)
+            self._task_of[process] = key
+            self._tasks[key].processes += 1
 
     def _least_advanced(self, own: TaskKey | None) -> TaskKey:
-        """The task whose next episode is of the earliest round; the worker's own while it is not far ahead of that."""
+        """The task whose next episode is of the earliest round; its own while it is not far ahead of that."""
         rounds = {key: state.pending[0].index for key, state in self._tasks.items() if state.pending}
         earliest = min(rounds.values())
         if own in rounds and rounds[own] < earliest + _ROUNDS_AHEAD:
             return own
         candidates = [key for key, number in rounds.items() if number == earliest]
-        return min(candidates, key=lambda key: self._tasks[key].workers)
+        return min(candidates, key=lambda key: self._tasks[key].processes)
 
-    def _choose(self, worker: str) -> TaskKey | None:
+    def _choose(self, process: str) -> TaskKey | None:
         if not self._n_pending:
             return None
         if self._shuffled is not None:
             open_tasks = [key for key, state in self._tasks.items() if state.pending]
             return self._shuffled.choice(open_tasks)
-        own = self._task_of_worker.get(worker)
+        own = self._task_of.get(process)
         if self._balanced:
             return self._least_advanced(own)
         if own is not None and self._tasks[own].pending:
@@ -199,7 +248,7 @@ class EpisodeQueue:
         best, most = None, -1.0
         for key, state in self._tasks.items():
             if state.pending:
-                share = state.work_left(pace) / (state.workers + 1)
+                share = state.work_left(pace) / (state.processes + 1)
                 if share > most:
                     best, most = key, share
         return best

@@ -25,7 +25,7 @@ _MAX_FAILURES = 3
 
 
 class RemoteWorkers:
-    """``count`` workers for the run at ``address``; ``python`` runs them (None: this interpreter)."""
+    """``count`` processes for the run at ``address``; ``python`` runs them (None: this interpreter)."""
 
     def __init__(
         self,
@@ -35,17 +35,18 @@ class RemoteWorkers:
         log_dir: Path,
         python: str | None = None,
         is_on: Callable[[], bool] = lambda: True,
+        scenes: int = 1,
     ) -> None:
-        """``is_on`` says whether the run still is, where that can be seen from here."""
+        """Each has ``scenes`` of them. ``is_on`` says whether the run still is, where that can be seen from here."""
         self._is_on = is_on
         self._count = count
         self._launcher = LocalLauncher(
-            "robotrials.running.worker",
+            "robotrials.running.worker_process",
             address,
             log_dir,
             {**os.environ, **gl_environment(os.environ), **thread_limits(1), TOKEN_VARIABLE: token},
             python,
-            lambda name: ["--joins"],
+            lambda name: ["--joins", f"--scenes={scenes}"],
         )
         self._started: dict[str, float] = {}
         self._number = 0

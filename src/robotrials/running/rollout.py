@@ -6,7 +6,6 @@ the step is kept for a dataset, each at most once a step; physics does not depen
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from robotrials.policies.base import Policy, PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.fit import env_key_of
+from robotrials.running.global_random import seed_global_generators
 from robotrials.running.pulse import Pulse
 from robotrials.running.witness import WATCHED_EPISODES, Witness
 
@@ -103,13 +103,23 @@ class Eyes:
 class Rollout:
     """Plays episodes of one task in one environment with one policy."""
 
-    def __init__(self, env: Env, policy: Policy, task: TaskSpec, rename_map: Mapping[str, str], pulse: Pulse) -> None:
+    def __init__(
+        self,
+        env: Env,
+        policy: Policy,
+        task: TaskSpec,
+        rename_map: Mapping[str, str],
+        pulse: Pulse,
+        seeds_globals: bool = True,
+    ) -> None:
+        """``seeds_globals``: the process's global random generators are this episode's alone."""
         self._env = env
         self._policy = policy
         self._spec = policy.spec()
         self._task = task
         self._rename_map = rename_map
         self._pulse = pulse
+        self._seeds_globals = seeds_globals
 
     def run(
         self,
@@ -128,7 +138,8 @@ class Rollout:
         env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
         started_at, began = time.time(), clock()
         eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras)
-        _seed_global_generators(episode)
+        if self._seeds_globals:
+            seed_global_generators(episode)
         pulse.step = 0
         pulse.enter("reset")
         env.reset(episode)
@@ -264,10 +275,3 @@ class Rollout:
                 f"{task.name}: {chunk[:3].tolist()}"
             )
         return chunk
-
-
-def _seed_global_generators(episode: EpisodeSpec) -> None:
-    """Simulators and policies that draw from Python's or NumPy's global generator see the same numbers every time."""
-    word = int(episode.rng("global").integers(2**32))
-    random.seed(word)
-    np.random.seed(word)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from robotrials.running.messages import Beat
+from robotrials.running.messages import Beat, scene_names
 from robotrials.running.queue import LeasedEpisode
 
 
@@ -26,8 +26,13 @@ class WorkerState(Enum):
 
 @dataclass
 class WorkerEntry:
+    """``slot`` is the worker's number among all; ``process`` the name of its process, which it may share with the
+    workers of other scenes, and ``process_slot`` that one's number."""
+
     name: str
     slot: int
+    process: str
+    process_slot: int
     state: WorkerState = WorkerState.STARTING
     identity: bytes | None = None
     count: int = -1
@@ -70,23 +75,32 @@ class Roster:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def enlist(self, slot: int) -> WorkerEntry:
-        """A new worker for ``slot``: w3, and w3.2 when that has died."""
+    def enlist(self, slot: int, n_scenes: int = 1, first: int | None = None) -> list[WorkerEntry]:
+        """The workers of a new process for ``slot``: w3, and w3.2 when that has died; the first of them is worker
+        ``first`` of all (None: as ``slot``)."""
         generation = self._generations.get(slot, 0) + 1
         self._generations[slot] = generation
-        name = f"{self._prefix}{slot}" + ("" if generation == 1 else f".{generation}")
-        entry = WorkerEntry(name, slot, moved_at=self._clock())
-        self._by_name[name] = entry
-        return entry
+        process = f"{self._prefix}{slot}" + ("" if generation == 1 else f".{generation}")
+        first, now = slot if first is None else first, self._clock()
+        entries = [
+            WorkerEntry(name, first + scene, process, slot, moved_at=now)
+            for scene, name in enumerate(scene_names(process, n_scenes))
+        ]
+        self._by_name.update({entry.name: entry for entry in entries})
+        return entries
 
-    def admit(self, name: str, identity: bytes) -> WorkerEntry | None:
-        """A worker that joins by itself; None if its name is taken. Its slot is the first that is free."""
+    def admit(self, name: str, identity: bytes, process: str = "") -> WorkerEntry | None:
+        """A worker that joins by itself, in a ``process`` that it may share; None if its name is taken. Its slot is the
+        first that is free."""
         if name in self._by_name:
             return None
         taken = {entry.slot for entry in self._by_name.values()}
         slot = next(number for number in itertools.count() if number not in taken)
         now = self._clock()
-        entry = WorkerEntry(name, slot, identity=identity, moved_at=now, heard_at=now, joined=True, apart=True)
+        entry = WorkerEntry(
+            name, slot, process or name, slot, identity=identity, moved_at=now, heard_at=now, joined=True
+        )
+        entry.apart = True
         self._by_name[name] = entry
         self._by_identity[identity] = entry
         return entry
@@ -128,12 +142,15 @@ class Roster:
             entry.count, entry.phase, entry.step = beat.count, beat.phase, beat.step
             entry.moved(entry.heard_at)
 
-    def wait_for_room(self, names: Collection[str]) -> None:
+    def of_process(self, process: str) -> list[WorkerEntry]:
+        return [entry for entry in self._by_name.values() if entry.process == process]
+
+    def wait_for_room(self, processes: Collection[str]) -> None:
         """Those have not been given a place to start at: they are not late."""
         now = self._clock()
-        for name in names:
-            if name in self._by_name:
-                self._by_name[name].moved(now)
+        for entry in self._by_name.values():
+            if entry.process in processes:
+                entry.moved(now)
 
     def forgive(self) -> None:
         """The coordinator itself stood still (a suspended laptop, SIGSTOP): nobody is to blame for the silence."""

@@ -86,4 +86,5 @@ class ServerPool:
         self._launcher.close(grace_s=0.0)
 
     def _start(self, slot: int) -> None:
-        self._launcher.start(self.roster.enlist(slot).name)
+        for entry in self.roster.enlist(slot):
+            self._launcher.start(entry.process)

@@ -1,19 +1,11 @@
-"""The worker process: one simulator at a time, one episode after the other.
-
-Started as ``python -m robotrials.running.worker --connect ADDRESS --name NAME``; the run's token comes in the
-environment variable ROBOTRIALS_TOKEN. It imports the benchmark's simulator and the policy's module, and little else.
-"""
+"""A worker: one simulator at a time, one episode after the other."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import logging
 import math
 import os
-import signal
 import socket as host_info
-import sys
 import tempfile
 import time
 import traceback
@@ -25,9 +17,9 @@ import zmq
 
 from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark, Env
-from robotrials.benchmarks.gl import gl_environment
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.benchmarks.scene_group import ManyScenes
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
 from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
@@ -53,18 +45,19 @@ from robotrials.running.pulse import (
     ADOPTED,
     COORDINATOR_SILENT_S,
     ENDING,
-    TOKEN_VARIABLE,
     Pulse,
-    live_with,
     start_heart,
 )
 from robotrials.running.rollout import Rollout
+from robotrials.running.stage import Place
 from robotrials.serving.client import ServedPolicy
 from robotrials.wire.envelope import Message
 from robotrials.wire.transport import connect_dealer, send
 
-log = logging.getLogger("robotrials.running.worker")  # the name, since this module runs as __main__
+log = logging.getLogger(__name__)
 
+_LOOK_UP_MS = 200
+"""So often a worker that waits looks whether it is to leave."""
 _MAX_TRACEBACK = 8000
 """Characters of an error's traceback that go into the ledger; the log has all of it."""
 
@@ -72,26 +65,41 @@ _MAX_TRACEBACK = 8000
 class Worker:
     """One worker's life: greet, load, play leases until told to stop."""
 
-    def __init__(self, address: str, name: str, token: str, joins: bool = False, apart: bool = False) -> None:
-        """``joins``: the coordinator has not started this worker, which may ``leave``. ``apart``: see ``Hello``."""
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        token: str,
+        joins: bool = False,
+        apart: bool = False,
+        process: str = "",
+        context: zmq.Context[zmq.Socket[bytes]] | None = None,
+    ) -> None:
+        """``joins``: the coordinator has not started this worker, which may ``leave``. ``apart``, ``process``: see
+        ``Hello``."""
         self._name = name
         self._token = token
         self._address = address
         self._joins = joins
         self._apart = apart or joins
-        self._leaves = False
+        self._process = process
+        self._leaves = self._said_so = False
         self._root = Path()
         self._sends_files = False
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context = context or zmq.Context()
         self._socket = connect_dealer(self._context, address)
         self._pulse = Pulse()
         self._task: TaskSpec | None = None
         self._env: Env | None = None
+        self._place: Place | None = None
 
-    def run(self) -> None:
-        """Until the coordinator says stop."""
-        token = self._token
-        send(self._socket, Hello(self._name, os.getpid(), host_info.gethostname(), token, self._joins, self._apart))
+    def run(self, place: Place | None = None) -> None:
+        """Until the coordinator says stop. ``place``: where it plays if its process has several scenes."""
+        if place is not None:
+            self._place = place
+            place.is_waiting = lambda: self._pulse.enter(self._pulse.phase)
+        token, here = self._token, (os.getpid(), host_info.gethostname())
+        send(self._socket, Hello(self._name, *here, token, self._joins, self._apart, self._process))
         if self._apart and not self._socket.poll(int(1000 * COORDINATOR_SILENT_S)):
             log.error("no answer from %s for %.0f s", self._address, COORDINATOR_SILENT_S)
             os._exit(ADOPTED)
@@ -106,6 +114,8 @@ class Worker:
             benchmark = make_benchmark(job.env)
             policy = make_policy(job.policy) if job.server is None else self._served(job.server)
             spec = policy.spec()
+            if self._place is not None:
+                _check_scenes(benchmark, spec)
         except RobotrialsError as error:
             send(self._socket, Refused(self._name, str(error), expected=True))
             self._await_stop()
@@ -131,13 +141,9 @@ class Worker:
             if self._sends_files:
                 self._send_files(lease, done)
             send(self._socket, done)
-            if self._leaves:
-                send(self._socket, Leaving(self._name))
 
     def leave(self) -> None:
         """Take no other lease; safe to call from a signal handler."""
-        if self._pulse.lease == 0 and not self._leaves:
-            send(self._socket, Leaving(self._name))
         self._leaves = True
 
     def _served(self, address: str) -> ServedPolicy:
@@ -194,7 +200,7 @@ class Worker:
             if job.kept_cameras is not None:
                 folder = spool_folder(self._root, episode.id, lease.attempt)
                 spool = EpisodeSpool(folder, task, job.kept_cameras)
-            rollout = Rollout(env, policy, task, job.rename_map, pulse)
+            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=self._place is None)
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
             if spool is not None:
                 pulse.enter("dataset")
@@ -211,8 +217,11 @@ class Worker:
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
             retryable = not isinstance(error, (ContractError, ConfigError))
-            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1)
+            shared = self._place is not None and self._place.is_broken
+            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1, shared=shared)
         finally:
+            if self._place is not None:
+                self._place.leave()
             pulse.lease = 0
         if record.reward_sum is not None and not math.isfinite(record.reward_sum):
             note = f"{episode.name}: the benchmark's rewards sum to {record.reward_sum}; averages over it have no value"
@@ -221,6 +230,9 @@ class Worker:
 
     def _env_for(self, benchmark: Benchmark, task: TaskSpec) -> Env:
         """The environment of ``task``: the one that stands if it is that task's, else a new one after closing it."""
+        if self._place is not None:
+            self._pulse.enter("build")
+            return self._place.take(cast(ManyScenes, benchmark), task)
         if self._env is None or self._task is not task:
             self._close_env()
             self._pulse.enter("build")
@@ -245,7 +257,13 @@ class Worker:
         return error_record(episode.id, attempt, self._name, text, self._pulse.step, started_at)
 
     def _receive(self) -> Message:
-        return WORKER_TALK.decode(self._socket.recv())
+        """The next message, and between two of them the word that this worker leaves: a socket has one thread."""
+        while True:
+            if self._leaves and not self._said_so:
+                send(self._socket, Leaving(self._name))
+                self._said_so = True
+            if self._socket.poll(_LOOK_UP_MS):
+                return WORKER_TALK.decode(self._socket.recv())
 
     def _await_stop(self) -> None:
         """Let the coordinator read the refusal before this process is gone."""
@@ -257,6 +275,17 @@ def _expect(message: Message, kind: type[Message]) -> Message:
     if not isinstance(message, kind):
         raise WireError(f"expected {kind.kind}, got {message.kind}")
     return message
+
+
+def _check_scenes(benchmark: Benchmark, policy: PolicySpec) -> None:
+    """
+    Raises:
+        ConfigError: several scenes in one process are more than the benchmark or the policy can do.
+    """
+    if not isinstance(benchmark, ManyScenes):
+        raise ConfigError(f"{benchmark.name} plays one scene in each process: leave --scenes out")
+    if policy.needs_env:
+        raise ConfigError(f"policy {policy.name} looks into the simulator, which needs --env.num_envs=1")
 
 
 def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tuple[EpisodeRecord, str | None]:
@@ -286,39 +315,3 @@ def _line_about(record: EpisodeRecord, episode: EpisodeSpec, wall: float) -> str
         f"{1e3 * times.simulate / steps:.2f} ms a step, {1e3 * times.infer / looks:.2f} ms a call, "
         f"reset {times.reset:.2f} s, render {times.render:.2f} s, {wall:.2f} s in all"
     )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m robotrials.running.worker")
-    parser.add_argument("--connect", required=True, help="the coordinator's address")
-    parser.add_argument("--name", required=True, help="this worker's name")
-    parser.add_argument("--joins", action="store_true", help="nobody expects this worker; SIGTERM: leave in order")
-    parser.add_argument("--apart", action="store_true", help="in a container, or on another machine")
-    parser.add_argument("--parent", type=int, default=0, help="process id to live and die with")
-    parser.add_argument("--nice", type=int, default=0, help="how much to give way to others on these cores")
-    parser.add_argument("--preload", default="", help="comma list of modules to import while the policy loads")
-    arguments = parser.parse_args()
-    if arguments.parent:
-        live_with(arguments.parent)
-    if arguments.nice and hasattr(os, "nice"):
-        os.nice(arguments.nice)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle.
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING, stream=sys.stderr)
-    log.setLevel(logging.INFO)  # this module's own lines, not those of every library
-    token = os.environ.pop(TOKEN_VARIABLE, "")
-    if arguments.apart or arguments.joins:
-        os.environ.update(gl_environment(os.environ))  # before the simulator is imported
-    for module in filter(None, arguments.preload.split(",")):
-        importlib.import_module(module)
-    worker = Worker(arguments.connect, arguments.name, token, arguments.joins, arguments.apart)
-    if arguments.joins:
-        signal.signal(signal.SIGTERM, lambda number, frame: worker.leave())
-    worker.run()
-    sys.stderr.flush()
-    # Environments are closed; what the interpreter would tear down now is only libraries' globals, whose order of
-    # destruction is where EGL and OSMesa print their tracebacks.
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

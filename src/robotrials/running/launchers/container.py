@@ -174,7 +174,7 @@ class ContainerLauncher(LocalLauncher):
         """``sockets`` is the folder that containers share with this machine; ``environment`` is the engine's, with the
         token; ``variables`` are those set in a worker's container, by its name."""
         environment = container.secretly(environment)
-        super().__init__("robotrials.running.worker", address, log_dir, environment, None, arguments)
+        super().__init__("robotrials.running.worker_process", address, log_dir, environment, None, arguments)
         self._container = container
         self._sockets = sockets
         self._values = variables
