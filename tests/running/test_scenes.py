@@ -77,7 +77,7 @@ def test_a_step_that_hangs_ends_its_process_and_no_other(tmp_path: Path, undistu
 @pytest.mark.parametrize("trouble", ["raise@a/1", "die@a/1"])
 def test_an_episode_that_always_fails_takes_no_other_with_it(tmp_path: Path, trouble: str) -> None:
     result = run(scenes_config(tmp_path / "run", trouble=trouble, batch_size=3))
-    assert finished_and_errors(result) == {"toys/a": (5, 1), "toys/b": (6, 0)}
+    assert finished_and_errors(result) == {"a": (5, 1), "b": (6, 0)}
     with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
         assert [record.episode for record in ledger.accepted() if record.is_error] == [1]
 
@@ -86,7 +86,7 @@ def test_scenes_that_cannot_be_built_are_errors_of_their_task_alone(tmp_path: Pa
     result = run(scenes_config(tmp_path / "run", trouble="build@b", max_attempts=1))
     assert not result.complete
     assert "the scene file is missing" in result.failures[0]
-    assert finished_and_errors(result) == {"toys/a": (6, 0), "toys/b": (0, 6)}
+    assert finished_and_errors(result) == {"a": (6, 0), "b": (0, 6)}
 
 
 def test_scenes_that_are_not_the_same_beside_others_need_the_users_word(tmp_path: Path) -> None:

@@ -121,7 +121,10 @@ class Roster:
         return self._by_name.get(name)
 
     def remove(self, name: str) -> WorkerEntry | None:
+        """The worker is gone, and nothing may be given to it any more, by whoever still knows its entry."""
         entry = self._by_name.pop(name, None)
+        if entry is not None:
+            entry.state = WorkerState.ENDING
         if entry is not None and entry.identity is not None:
             self._by_identity.pop(entry.identity, None)
         return entry
