@@ -35,6 +35,13 @@ def toy_config(directory: Path, policy: str = "tests.toy:Seer", tasks: str = "a,
     return RunConfig(choice, EnvChoice("tests.toy:Toy", env), EvalSettings(**settings), 1000, directory)
 
 
+def scenes_config(directory: Path, num_envs: int = 3, cls: str = "ToyScenes", **more: Any) -> RunConfig:
+    """``num_envs`` scenes in each process, five workers in all."""
+    config = toy_config(directory, **{"batch_size": 5, **more})
+    options = {**config.env.options, "num_envs": str(num_envs)}
+    return replace(config, env=EnvChoice(f"tests.toy_scenes:{cls}", options))
+
+
 def run(config: RunConfig, listener: Listener | None = None) -> RunResult:
     return execute(prepare(config), listener or Listener())
 

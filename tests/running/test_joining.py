@@ -8,19 +8,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from robotrials.errors import ConfigError
+from robotrials.plan.config import RunConfig
 from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
 from robotrials.running import roster
 from robotrials.running.evaluate import RunResult, execute, prepare
 from robotrials.running.joining import CONNECT_FILE, joining_rule, read_door
 from robotrials.running.messages import SESSION_FILE, Ready
-from tests.running.engine import Listener, digest, run, toy_config
+from tests.running.engine import Listener, digest, run, scenes_config, toy_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,11 +29,11 @@ ROOT = Path(__file__).parents[2]
 class Background:
     """A run in a thread of this process."""
 
-    def __init__(self, directory: Path, **more: object) -> None:
+    def __init__(self, directory: Path, config: Callable[..., RunConfig] = toy_config, **more: object) -> None:
         self.listener = Listener()
         self.directory = directory
         settings = {"listen": "tcp://127.0.0.1:0", "runtime": "external", "batch_size": 0, **more}
-        self._prepared = prepare(toy_config(directory, **settings))
+        self._prepared = prepare(config(directory, **settings))
         self._result: RunResult | None = None
         self._thread = threading.Thread(target=self._execute)
         self._thread.start()
@@ -140,6 +141,33 @@ def test_a_worker_that_is_asked_to_leave_finishes_its_episode_first(tmp_path: Pa
     assert (result.complete, result.summary.overall.n_errors) == (True, 0)
     with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
         assert all(len(ledger.attempts_of(episode)) == 1 for episode in range(40))
+
+
+def test_scenes_of_one_process_join_and_leave_together(tmp_path: Path, worker: object) -> None:
+    background = Background(tmp_path / "run", scenes_config, n_episodes=20, step_s=0.01)
+    leaver = worker(f"--run={tmp_path / 'run'}", "--scenes=3")
+    wait_for(lambda: n_finished(tmp_path / "run") >= 4, 30)
+    leaver.send_signal(signal.SIGTERM)
+    assert leaver.wait(20) == 0
+    wait_for(lambda: sum(text.endswith("left") for text in background.listener.messages) == 3, 10)
+    assert n_finished(tmp_path / "run") < 40
+    worker(f"--run={tmp_path / 'run'}", "--n=2", "--scenes=2")
+    result = background.result()
+    assert (result.complete, result.summary.overall.n_errors) == (True, 0)
+    with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
+        assert len({record.worker for record in ledger.accepted()}) == 7
+        assert all(len(ledger.attempts_of(episode)) == 1 for episode in range(40))
+    run(toy_config(tmp_path / "local", n_episodes=20))
+    assert digest(tmp_path / "run") == digest(tmp_path / "local")
+
+
+def test_scenes_where_a_process_can_have_one_are_refused_with_the_reason(tmp_path: Path, worker: object) -> None:
+    background = Background(tmp_path / "run")
+    refused = worker(f"--run={tmp_path / 'run'}", "--scenes=2")
+    assert refused.wait(60) == 1
+    assert "toy plays one scene in each process: leave --scenes out" in refused.stdout.read()
+    worker(f"--run={tmp_path / 'run'}")
+    assert background.result().complete
 
 
 def test_a_worker_that_dies_is_missed_and_its_episode_runs_again(

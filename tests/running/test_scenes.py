@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from robotrials.errors import ConfigError
-from robotrials.plan.config import EnvChoice, RunConfig
 from robotrials.results.ledger import Ledger
 from robotrials.running.evaluate import RunResult, execute, prepare
-from tests.running.engine import Listener, digest, run, toy_config
-
-
-def scenes_config(directory: Path, num_envs: int = 3, cls: str = "ToyScenes", **more: object) -> RunConfig:
-    config = toy_config(directory, **{"batch_size": 5, **more})
-    options = {**config.env.options, "num_envs": str(num_envs)}
-    return replace(config, env=EnvChoice(f"tests.toy_scenes:{cls}", options))
+from tests.running.engine import Listener, digest, run, scenes_config, toy_config
 
 
 @pytest.fixture(scope="module")

@@ -117,6 +117,7 @@ class Worker:
             if self._place is not None:
                 _check_scenes(benchmark, spec)
         except RobotrialsError as error:
+            log.error("%s", error)
             send(self._socket, Refused(self._name, str(error), expected=True))
             self._await_stop()
             return
