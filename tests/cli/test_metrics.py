@@ -64,6 +64,12 @@ def test_a_run_with_errors_or_gaps_gets_no_verdict(broken: Path, capsys: pytest.
     assert "2 errors, 2 not run" in capsys.readouterr().out
 
 
+def test_the_summary_says_which_task_is_in_no_mean(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "half", lambda s: "error" if s.task == "reach" else True, n=2)
+    text = step_summary(reopen(run))
+    assert "The mean is over 1 of 2 tasks: nothing of easy/reach has finished." in text
+
+
 def test_junit_has_a_test_for_each_task_and_one_over_all(run: Path) -> None:
     assert main(["metrics", str(run), "--min-success=0.6"]) == 3
     root = ElementTree.parse(run / "junit.xml").getroot()

@@ -73,6 +73,11 @@ def test_the_most_frequent_errors_are_shown_and_the_others_counted(summary: RunS
     assert "and 2 other messages, in ledger.sqlite" in text
 
 
+def test_a_mean_that_lacks_a_task_says_so(summary: RunSummary, prepared: PreparedRun) -> None:
+    text = report(prepared, result(summary, prepared.output_dir))
+    assert "Overall    the mean is over 2 of 3 tasks: nothing of hard/hammer has finished\n" in text
+
+
 def test_an_inexact_run_says_so(summary: RunSummary, prepared: PreparedRun) -> None:
     outcome = result(summary, prepared.output_dir)
     assert "--eval.exact=false" not in report(prepared, outcome)

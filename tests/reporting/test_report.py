@@ -51,6 +51,15 @@ def test_a_partial_run_says_what_was_not_run(tmp_path: Path) -> None:
     assert "Partial: 3 of 12 planned episodes not run." in words_of(write_report([run]).path.read_bytes())
 
 
+def test_the_means_say_which_task_they_lack(tmp_path: Path) -> None:
+    whole = words_of(write_report([make_run(tmp_path / "whole")]).path.read_bytes())
+    assert "every one of the 3 tasks weighs the same" in whole
+    run = make_run(tmp_path / "run", lambda e: "boom" if e.task == "hammer" else mostly(e))
+    page = words_of(write_report([run]).path.read_bytes())
+    assert "every one of" not in page
+    assert "The mean is over 2 of 3 tasks: nothing of hard/hammer has finished." in page
+
+
 def test_a_run_without_any_result_has_a_page(tmp_path: Path) -> None:
     page = write_report([make_run(tmp_path / "run", lambda e: None)]).path.read_bytes()
     assert "Partial: 12 of 12 planned episodes not run." in words_of(page)
@@ -206,6 +215,16 @@ def test_only_the_episodes_that_count_of_a_run_that_stopped_early_are_in_its_pag
     assert "3 of 6 finished episodes" in words_of(page)
     assert "Stopped early (--until=width&lt;=0.5)" in words_of(page)
     assert read_data(page)["runs"][0]["episodes"]["index"] == [0, 1, 0, 1, 0, 1]
+
+
+def test_a_run_whose_rule_was_never_met_is_not_said_to_have_stopped_early(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    described = json.loads((run / "run.json").read_text())
+    described["stopping"] = {"rule": "width<=0.1", "counted": None, "planned": 12}
+    (run / "run.json").write_text(json.dumps(described))
+    page = words_of(write_report([run]).path.read_bytes())
+    assert "6 of 12 finished episodes" in page
+    assert "Stopped early" not in page
 
 
 def test_the_intervals_are_those_that_the_run_asked_for(tmp_path: Path) -> None:

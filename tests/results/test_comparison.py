@@ -89,11 +89,22 @@ def test_errors_and_missing_episodes_are_left_out_and_said(tmp_path: Path) -> No
     report = compare(a, b)
     assert report.notes == (
         "b is not complete: 2 of 10 episodes have no result yet",
-        "b: 1 episodes ended in an error; they are left out, not counted as failures",
+        "b: 1 episode ended in an error: left out, not a failure",
     )
     (result,) = report.against_first
     assert (result.overall.pairs, result.overall.wins, result.overall.losses) == (7, 0, 5)
     assert (result.other.errors, result.other.finished, result.other.missing) == (1, 7, 2)
+
+
+def test_a_task_of_which_nothing_finished_is_said_to_be_in_no_mean(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", lambda s: True)
+    b = write_run(tmp_path / "b", lambda s: "error" if s.task == "reach" else True)
+    report = compare(a, b)
+    assert report.sides[1].rate == 1.0
+    assert report.notes == (
+        "b: 10 episodes ended in an error: left out, not a failure",
+        "b: the mean is over 1 of 2 tasks: nothing of easy/reach has finished",
+    )
 
 
 def test_tasks_weigh_the_same_in_the_overall_line(tmp_path: Path) -> None:

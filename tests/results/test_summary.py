@@ -8,7 +8,7 @@ import pytest
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import build_plan
 from robotrials.results.ledger import Ledger
-from robotrials.results.summary import summarize
+from robotrials.results.summary import gap_words, summarize
 from robotrials.stats.intervals import METHODS, suite_rate, wilson
 from tests.results.tiny_run import errored, fill, finished, plan
 
@@ -49,6 +49,19 @@ def test_a_suites_means_weigh_its_tasks_the_same(ledger: Ledger) -> None:
     assert easy.rate == 0.625  # not 4 of 6
     assert (easy.avg_sum_reward, easy.avg_max_reward, easy.mean_steps) == (3.0, 1.0, 95.0)
     assert (hard.name, hard.rate, hard.n_errors) == ("hard", None, 2)
+
+
+def test_what_no_mean_has_in_it_is_named(ledger: Ledger) -> None:
+    assert summarize(ledger, plan()).gap == ""  # no mean at all: the table says "none"
+    fill(ledger)
+    summary = summarize(ledger, plan())
+    assert summary.tasks_without_rate == ("hard/hammer",)
+    assert summary.gap == "the mean is over 2 of 3 tasks: nothing of hard/hammer has finished"
+    names = [f"t/{i}" for i in range(5)]
+    assert (
+        gap_words(names, 1200)
+        == "the mean is over 1,195 of 1,200 tasks: nothing of t/0, t/1, t/2 and 2 more has finished"
+    )
 
 
 def test_the_whole_run_is_the_mean_over_all_tasks_that_have_a_rate(ledger: Ledger) -> None:

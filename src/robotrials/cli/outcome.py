@@ -30,6 +30,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result)),
         *_stopping(result.stopping),
+        ("Overall", result.summary.gap),
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),

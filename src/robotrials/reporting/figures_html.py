@@ -85,7 +85,7 @@ def run_card(run: LoadedRun, position: int, several: bool) -> Markup:
     time_limits = sum(record.end is EndReason.TIME_LIMIT for record in run.records)
     failures = overall.n_finished - overall.n_success - time_limits
     of = f"{overall.n_success:,} of {words.count(overall.n_finished, 'finished episode')}"
-    if len(run.plan.tasks) > 1:
+    if len(run.plan.tasks) > 1 and not run.summary.gap:
         of += f"; every one of the {len(run.plan.tasks):,} tasks weighs the same"
     return tag(
         "article",
@@ -144,9 +144,11 @@ def _caveats(run: LoadedRun) -> Markup | None:
         notes.append(
             f"{words.count(overall.n_errors, 'episode')} ended in an error. The rate is over finished episodes only."
         )
+    if gap := run.summary.gap:
+        notes.append(f"{gap[0].upper()}{gap[1:]}.")
     if not run.described["config"]["eval"].get("exact", True):
         notes.append("Not exact (--eval.exact=false): outcomes may depend on how requests were batched.")
-    if stopping := run.described.get("stopping"):
+    if (stopping := run.described.get("stopping")) and stopping.get("counted") is not None:
         notes.append(f"Stopped early (--until={stopping.get('rule', '')}): the episodes up to there count.")
     if run.described.get("mixed"):
         notes.append("Mixed (--allow_mixed=true): parts of this run were made under different conditions.")

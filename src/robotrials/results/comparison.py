@@ -13,6 +13,7 @@ from typing import Any
 from robotrials.errors import ConfigError
 from robotrials.results.pairing import Pair, Pairing, match_tasks, pair_up, was_decided, watched_against
 from robotrials.results.stored import Episode, StoredRun
+from robotrials.results.summary import gap_words
 from robotrials.results.verdict import Verdict, judge
 from robotrials.stats.intervals import Interval, suite_rate
 from robotrials.stats.multiple import compact_letters, holm
@@ -124,6 +125,7 @@ def compare_runs(runs: Sequence[StoredRun], options: Options | None = None) -> C
     matched = match_tasks(runs)
     notes = [note for name, run in zip(names, matched, strict=True) for note in _notes(name, run)]
     shared = _shared_tasks(matched, names, notes)
+    notes += [note for name, run in zip(names, matched, strict=True) if (note := _gap(name, run, shared))]
     sides = tuple(_side(name, run, shared, options) for name, run in zip(names, matched, strict=True))
     pairs = [(0, j) for j in range(1, len(runs))]
     if len(runs) > 2:
@@ -313,6 +315,13 @@ def _side(name: str, run: StoredRun, shared: Sequence[TaskKey], options: Options
     )
 
 
+def _gap(name: str, run: StoredRun, shared: Sequence[TaskKey]) -> str:
+    """Which of the compared tasks have no part in the mean of ``run``; empty where all have, or none."""
+    counts = _counts(run.episodes)
+    absent = [_task_name(key) for key in shared if key not in counts]
+    return f"{name}: {gap_words(absent, len(shared))}" if 0 < len(absent) < len(shared) else ""
+
+
 def _counts(episodes: Iterable[Episode]) -> dict[TaskKey, tuple[int, int]]:
     """Successes and finished episodes of each task; errors are neither."""
     counts: dict[TaskKey, list[int]] = {}
@@ -355,7 +364,8 @@ def _notes(name: str, run: StoredRun) -> list[str]:
     if run.n_missing:
         notes.append(f"{name} is not complete: {run.n_missing:,} of {run.planned:,} episodes have no result yet")
     if run.n_errors:
-        notes.append(f"{name}: {run.n_errors:,} episodes ended in an error; they are left out, not counted as failures")
+        erred = "1 episode" if run.n_errors == 1 else f"{run.n_errors:,} episodes"
+        notes.append(f"{name}: {erred} ended in an error: left out, not a failure")
     if run.described.get("mixed"):
         notes.append(f"{name} is a mixed run: it went on after something that can change outcomes had changed")
     if run.stopping:

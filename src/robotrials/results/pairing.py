@@ -82,7 +82,7 @@ def pair_up(
     same = "number within the task" if by_order else "seed and initial state" if states else "seed"
     why = f"paired: {len(pairs):,} episodes of the same task and {same}"
     if dropped:
-        why += f"; {dropped:,} without a finished partner are left out"
+        why += f"; {dropped:,} without a finished partner {'is' if dropped == 1 else 'are'} left out"
     return Pairing(True, why, dropped, notes), pairs
 
 

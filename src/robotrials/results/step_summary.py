@@ -32,6 +32,8 @@ def step_summary(run: RunFigures, min_success: float | None = None) -> str:
     if len(summary.suites) > 1:
         lines.append(_row(overall, "**Overall**"))
     lines += ["", f"Intervals: {interval_words(summary.method)}."]
+    if gap := summary.gap:
+        lines.append(f"\n{escape(gap[0].upper() + gap[1:])}.")
     if overall.n_errors:
         lines.append(f"\n{overall.n_errors} episodes ended in an error; they are no failures and not in the rates.")
     if overall.n_missing:

@@ -65,9 +65,31 @@ class RunSummary:
         return self.overall.seconds
 
     @property
+    def tasks_without_rate(self) -> tuple[str, ...]:
+        """Tasks of which nothing has finished, as ``suite/task`` in the order of the plan: no mean has them in it."""
+        return tuple(
+            task.name if task.name == suite.name else f"{suite.name}/{task.name}"
+            for suite in self.suites
+            for task in suite.tasks
+            if task.rate is None
+        )
+
+    @property
+    def gap(self) -> str:
+        """What the means of this run leave out, in words; empty where all tasks, or none, have a rate."""
+        absent, n = self.tasks_without_rate, sum(len(suite.tasks) for suite in self.suites)
+        return gap_words(absent, n) if absent and self.overall.rate is not None else ""
+
+    @property
     def complete(self) -> bool:
         """Every episode of the plan has finished, none with an error."""
         return self.overall.n_finished == self.overall.n_planned
+
+
+def gap_words(absent: Sequence[str], n_tasks: int, most: int = 3) -> str:
+    """``the mean is over 3 of 4 tasks: nothing of hard/push has finished``."""
+    named = ", ".join(absent[:most]) + (f" and {len(absent) - most:,} more" if len(absent) > most else "")
+    return f"the mean is over {n_tasks - len(absent):,} of {n_tasks:,} tasks: nothing of {named} has finished"
 
 
 @dataclass
