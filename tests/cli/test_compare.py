@@ -94,6 +94,28 @@ def test_three_runs_get_letters_best_first(runs: list[str], capsys: pytest.Captu
     assert [(row[0], row[-1]) for row in rows if row[-1] in "ab"] == [("new", "a"), ("base", "a"), ("bad", "b")]
 
 
+def test_what_differs_beside_the_policy_is_told_with_the_runs_it_is_true_of(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def options(run: str, camera: str) -> None:
+        described = json.loads(Path(run, "run.json").read_text())
+        described["identity"]["benchmark"]["options"] = {"camera": camera}
+        Path(run, "run.json").write_text(json.dumps(described))
+
+    options("new", "side")
+    options("bad", "side")
+    note = "differs beside the policy: benchmark.options.camera: (not set) -> side"
+    assert main(["compare", "base", "new"]) == 0
+    assert f"Notes      {note}\n" in capsys.readouterr().out
+    assert main(["compare", *runs]) == 0
+    assert f"Notes      new, bad: {note}\n" in capsys.readouterr().out
+    options("bad", "top")
+    assert main(["compare", *runs]) == 0
+    page = capsys.readouterr().out
+    assert f"Notes      new: {note}\n" in page
+    assert f"           bad: {note.removesuffix('side')}top\n" in page
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -102,6 +124,7 @@ def test_three_runs_get_letters_best_first(runs: list[str], capsys: pytest.Captu
         (["base", "new", "--margin=5"], "--margin is a fraction between 0 and 1"),
         (["base", "new", "--stats.interval=wald"], "must be one of wilson, exact, jeffreys"),
         (["base", "new", "--fail-if-wors"], "did you mean"),
+        (["base", "new", "--episodes=-1"], "--episodes must not be negative, got -1"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -140,6 +140,8 @@ def test_a_list_of_repositories_has_comments(tmp_path: Path) -> None:
     file.write_text("# nothing\n")
     with pytest.raises(ConfigError, match="names no repository"):
         read_list(file)
+    with pytest.raises(ConfigError, match=r"nowhere\.txt cannot be read: No such file or directory$"):
+        read_list(tmp_path / "nowhere.txt")
 
 
 def test_a_run_tells_the_conditions_it_was_made_under(tmp_path: Path) -> None:

@@ -108,13 +108,22 @@ def test_the_eval_info_of_older_lerobots_is_one_task(tmp_path: Path) -> None:
         ("{", "cannot be read as JSON"),
         ("[]", "must hold a JSON object, found list"),
         ('{"overall": {}}', "lists no episodes"),
-        ('{"per_task": [{"task_group": "a"}]}', "has not the shape of an eval_info.json"),
+        ('{"per_task": [{"task_group": "a"}]}', "has not the shape of an eval_info.json: it lacks [a-z]"),
     ],
 )
 def test_what_is_no_run_is_refused_by_name(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "eval_info.json").write_text(content)
     with pytest.raises(ConfigError, match=message):
         read_run(tmp_path)
+
+
+def test_a_run_json_that_lacks_something_says_what(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", lambda s: True)
+    described = json.loads((run / "run.json").read_text())
+    del described["config"]["seed"]
+    (run / "run.json").write_text(json.dumps(described))
+    with pytest.raises(ConfigError, match=r"does not describe the plan of a run: it lacks seed$"):
+        read_run(run)
 
 
 def info_of(path: Path, *entries: dict[str, object], **more: object) -> Path:

@@ -66,6 +66,8 @@ def run(argv: Sequence[str]) -> int:
         by_order=words.truth("pair_by_order"),
     )
     n_listed = coerce(words.flags.get("episodes", "10"), int, "--episodes")
+    if n_listed < 0:
+        raise ConfigError(f"--episodes must not be negative, got {n_listed}")
     report = compare_runs([read_run(Path(path)) for path in words.plain], options)
     if words.truth("json"):
         from robotrials.results.exports import strict_json

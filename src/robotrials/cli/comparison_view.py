@@ -23,9 +23,20 @@ def comparison_lines(report: ComparisonReport, console: Console, n_listed: int) 
     lines = [Text(), *_sides(report, console, marks), Text()]
     for comparison in report.against_first:
         lines += _against_first(comparison, report, console, marks, n_listed)
-    notes = [*report.notes, *dict.fromkeys(note for c in report.against_first for note in c.pairing.notes)]
+    notes = [*report.notes, *_setup_notes(report)]
     lines += fact_lines(("Notes" if i == 0 else "", Text(note)) for i, note in enumerate(notes))
     return lines
+
+
+def _setup_notes(report: ComparisonReport) -> list[str]:
+    """What differs from the baseline's setup; of several runs, with those of which it is true."""
+    runs: dict[str, list[str]] = {}
+    for comparison in report.against_first:
+        for note in comparison.pairing.notes:
+            runs.setdefault(note, []).append(comparison.other.name)
+    if len(report.against_first) == 1:
+        return list(runs)
+    return [f"{', '.join(names)}: {note}" for note, names in runs.items()]
 
 
 def _sides(report: ComparisonReport, console: Console, marks: draw.Glyphs) -> list[Text]:

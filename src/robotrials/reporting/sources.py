@@ -197,7 +197,8 @@ def read_list(file: Path) -> list[str]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"{file} cannot be read: {why}") from None
     names = [name for line in lines if (name := line.partition("#")[0].strip())]
     if not names:
         raise ConfigError(f"{file} names no repository: write one a line, such as user/model")

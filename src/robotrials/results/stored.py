@@ -130,7 +130,7 @@ def stored_plan(described: Mapping[str, Any], where: Path) -> Plan:
         # A shard may have episodes of some tasks only: each task says its place in the whole plan.
         places = {t.key: int(entry.get("position", i)) for i, (t, entry) in enumerate(zip(tasks, entries, strict=True))}
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{where / 'run.json'} does not describe the plan of a run: {error!r}") from None
+        raise ConfigError(f"{where / 'run.json'} does not describe the plan of a run: {_misshapen(error)}") from None
     episodes = []
     for episode in build_plan(tasks, n, seed):
         place = places[(episode.suite, episode.task)]
@@ -247,7 +247,7 @@ def _read_eval_info(file: Path) -> StoredRun:
             episodes = [_old_episode(entry, file) for entry in content["per_episode"]]
             planned = len(episodes)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{file} has not the shape of an eval_info.json: {error!r}") from None
+        raise ConfigError(f"{file} has not the shape of an eval_info.json: {_misshapen(error)}") from None
     if not tasks:
         raise ConfigError(f"{file} lists no episodes: it has neither per_task nor per_episode")
     met: set[str] = set()
@@ -257,6 +257,11 @@ def _read_eval_info(file: Path) -> StoredRun:
         met.add(episode.name)
     env = _env_beside(file)
     return StoredRun(file, "eval_info", file.parent.name, env, tuple(tasks), tuple(episodes), planned)
+
+
+def _misshapen(error: Exception) -> str:
+    """What was wrong with JSON of another shape, in words."""
+    return f"it lacks {error.args[0]}" if isinstance(error, KeyError) else str(error)
 
 
 def _env_beside(file: Path) -> str:
