@@ -80,12 +80,27 @@ def test_options_reach_the_policy_the_benchmark_and_the_run(tmp_path: Path) -> N
     assert result.summary.method == "exact"
 
 
+def test_a_rule_stops_it_as_on_the_command_line(tmp_path: Path) -> None:
+    more = {"n_episodes": 40, "batch_size": 1, "record": "none", "until": "width<=0.5"}
+    result = robotrials.evaluate(Seer, "tests.toy:Toy", output_dir=tmp_path / "run", **more)  # type: ignore[arg-type]
+    stopping = json.loads((result.directory / "run.json").read_text())["stopping"]
+    assert stopping["rule"] == "width<=0.5"
+    assert 0 < stopping["counted"] == result.summary.overall.n_finished < 40
+    assert result.complete
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"n_episode": 3}, r"evaluate: n_episode"),
         ({"interval": "wald"}, "must be one of wilson, exact, jeffreys"),
         ({"policy_options": {"n": 2}}, "this one is an object already"),
+        ({"policy_options": [1]}, r"evaluate: policy_options must be a map, got \[1\]"),
+        ({"env_options": "task"}, "evaluate: env_options must be JSON"),
+        ({"rename_map": 3}, "evaluate: rename_map must be a map, got 3"),
+        ({"seed": "a"}, "evaluate: seed must be a whole number, got 'a'"),
+        ({"seed": 1.5}, "evaluate: seed must be a whole number, got 1.5"),
+        ({"until": "width<=2"}, "a width is a fraction between 0 and 1"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_runs(more: dict, message: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from robotrials.benchmarks.base import Benchmark
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig, StatsSettings
 from robotrials.plan.import_path import is_import_path
-from robotrials.plan.options import build
+from robotrials.plan.options import build, coerce
 from robotrials.policies.base import Policy
 from robotrials.results.summary import Figures, RunSummary
 
@@ -72,6 +72,7 @@ def evaluate(
     rename_map: Mapping[str, str] | None = None,
     progress: bool = False,
     interval: str = "wilson",
+    until: str | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Evaluate ``policy`` on ``env`` as ``robotrials eval`` does, and wait for it.
@@ -81,8 +82,8 @@ def evaluate(
     function), acts in this process: workers send it their observations. So the policy that is being trained is
     evaluated as it is, on the device it lies on; only it must not be used elsewhere until the call returns. ``env``: a
     benchmark's type, import path or class. ``settings`` are the options of ``--eval.*`` (``batch_size``, ``record``,
-    ...), ``env_options`` and ``policy_options`` those of ``--env.*`` and ``--policy.*``. ``progress`` shows it on
-    stderr.
+    ...), ``env_options`` and ``policy_options`` those of ``--env.*`` and ``--policy.*``. ``until`` stops early, as
+    ``--until`` does (``"width<=0.06"``, ``"vs=RUN"``). ``progress`` shows it on stderr.
 
     The directory of a finished or interrupted run is gone on with, as on the command line; without ``output_dir`` each
     call makes a new one. Ctrl-C ends it in order; ``complete`` is False then.
@@ -97,19 +98,25 @@ def evaluate(
         raise ConfigError(f"evaluate: policy is a type, a path, a Policy class or a Policy object; got {policy!r}")
     if not isinstance(env, (str, type)):
         raise ConfigError(f"evaluate: env is a benchmark's type, import path or class; got {env!r}")
-    with _choice(policy, dict(policy_options or {})) as choice:
+    with _choice(policy, _options(policy_options, "policy_options")) as choice:
         config = RunConfig(
             policy=choice,
-            env=EnvChoice(_env_type(env), {**({"task": task} if task else {}), **(env_options or {})}),
+            env=EnvChoice(_env_type(env), {**({"task": task} if task else {}), **_options(env_options, "env_options")}),
             eval=build(EvalSettings, {"n_episodes": n_episodes, **settings}, "evaluate: "),
-            seed=seed,
+            seed=coerce(seed, int | None, "evaluate: seed"),
             output_dir=None if output_dir is None else Path(output_dir),
-            rename_map=dict(rename_map or {}),
+            rename_map=_options(rename_map, "rename_map"),
             stats=build(StatsSettings, {"interval": interval}, "evaluate: "),
+            until=coerce(until, str | None, "evaluate: until"),
         )
         with _observer(progress) as observer:
             result = execute(prepare(config), observer)
     return Evaluation(result.output_dir, result.summary, result.complete, tuple(result.failures))
+
+
+def _options(given: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    made: dict[str, Any] = coerce({} if given is None else given, dict, f"evaluate: {name}")
+    return made
 
 
 @contextlib.contextmanager
