@@ -74,6 +74,27 @@ def test_artifacts_videos_and_results_are_one_commit_to_ones_own_repository(hub:
     assert again.value == 50.0
 
 
+@pytest.mark.parametrize(
+    ("rule", "counted", "words"),
+    [
+        ("width<=0.5", 6, "stopped early by --until=width<=0.5 after 6 of 12 planned episodes"),
+        ("vs=/home/me/runs/base", 6, "stopped early by --until=vs=base after 6 of 12 planned episodes"),
+        ("width<=0.1", None, ""),
+    ],
+)
+def test_the_notes_say_that_a_rule_chose_the_number_of_episodes(
+    hub: Hub, tmp_path: Path, rule: str, counted: int | None, words: str
+) -> None:
+    run = make_run(tmp_path / "run")
+    described = json.loads((run / "run.json").read_text())
+    described["stopping"] = {"rule": rule, "counted": counted}
+    (run / "run.json").write_text(json.dumps(described))
+    done = robotrials(hub, tmp_path, "push", str(run), "--repo_id=me/act", "--benchmark_dataset_id=lerobot/metaworld")
+    assert done.returncode == 0, done.stderr
+    parts = str(published(hub.repos["me/act"])[0]["notes"]).split("; ")
+    assert [part for part in parts if part.startswith("stopped")] == ([words] if words else [])
+
+
 def test_somebody_elses_repository_gets_a_pull_request(hub: Hub, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     done = robotrials(hub, tmp_path, "push", str(run), "--repo_id=lab/act", "--benchmark_dataset_id=lerobot/metaworld")

@@ -47,6 +47,11 @@ def test_all_that_could_be_wrong_is_shown_even_when_it_looks_right() -> None:
     )
 
 
+def test_one_action_is_spoken_of_as_one() -> None:
+    text = look([FINE], {"n_action_steps": 1})
+    assert "Chunks: 1 action is played before the policy looks again; the training's number?" in text
+
+
 @pytest.mark.parametrize(
     ("signals", "words"),
     [

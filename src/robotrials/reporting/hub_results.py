@@ -96,11 +96,24 @@ def _notes(run: LoadedRun, figures: Figures, n_tasks: int, low: float, high: flo
         f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}",
         made_with,
     ]
+    if stopped := _stopped_early(run):
+        parts.append(stopped)
     if not run.described["config"]["eval"].get("exact", True):
         parts.append("not exact: numerics may depend on batching")
     if run.described.get("mixed"):
         parts.append("mixed: parts were made under different conditions")
     return "; ".join([own_notes.strip(), *parts] if own_notes else parts)
+
+
+def _stopped_early(run: LoadedRun) -> str:
+    """That ``--until`` chose the number of episodes, which the interval does not know; the other run by its name, as
+    its place is of this machine."""
+    stopping = run.described.get("stopping") or {}
+    if stopping.get("counted") is None:
+        return ""
+    kind, _, place = str(stopping.get("rule", "")).partition("=")
+    rule = f"vs={Path(place).name}" if kind == "vs" else stopping.get("rule")
+    return f"stopped early by --until={rule} after {stopping['counted']:,} of {len(run.plan):,} planned episodes"
 
 
 def made_on(run: LoadedRun) -> str:

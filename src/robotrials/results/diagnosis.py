@@ -107,7 +107,8 @@ def _chunks(policy: Mapping[str, Any], options: Mapping[str, Any]) -> list[tuple
             )
         ]
     asked = f", asked for by --policy.n_action_steps={options['n_action_steps']}" if "n_action_steps" in options else ""
-    return [("Chunks", f"{played} actions are played before the policy looks again{asked}; the training's number?")]
+    how_many = "1 action is" if played == 1 else f"{played} actions are"
+    return [("Chunks", f"{how_many} played before the policy looks again{asked}; the training's number?")]
 
 
 def _keys(tasks: Sequence[TaskSpec], policy: Mapping[str, Any], rename_map: Mapping[str, str]) -> list[tuple[str, str]]:
