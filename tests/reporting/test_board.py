@@ -65,7 +65,7 @@ def test_tasks_episodes_and_errors_that_are_missing_take_the_rank_and_are_named(
     found = cells(board, "goal")
     assert {name: cell.missing for name, cell in found.items()} == {
         "whole": "",
-        "erred": "1 errors",
+        "erred": "1 error",
         "fewer": "1 of 2 tasks",
         "stopped": "6 episodes not run",
     }

@@ -192,9 +192,9 @@ def _cell(model: Model, column: Column, tasks: dict[Suite, set[int]]) -> Cell:
             wants.append(f"{len(tasks[suite]) - lacks} of {len(tasks[suite])} tasks{named}")
     n_missing = sum(c.missing for c in counts)
     if n_missing:
-        wants.append(f"{n_missing:,} episodes not run")
+        wants.append(f"{n_missing:,} episode{'' if n_missing == 1 else 's'} not run")
     if sums.errors:
-        wants.append(f"{sums.errors:,} errors")
+        wants.append(f"{sums.errors:,} error{'' if sums.errors == 1 else 's'}")
     missing = ", ".join(wants)
     if not sums.finished or (missing and not column.is_suite):
         return replace(sums, missing=missing or "no results")
