@@ -84,6 +84,17 @@ def test_what_robotrials_has_no_benchmark_for_goes_through_lerobots_environments
     assert flags["env.options"] == '{"obs_type": "pixels"}'
 
 
+def test_values_of_a_yaml_file_reach_both_programs_as_they_read_them(tmp_path: Path) -> None:
+    given = {"a": None, "b": True, "c": [1, 2], "d": {"e": "f"}, "g": 0.5}
+    suite = Suite("mine", "a/b", {"type": "pusht", "task": ["x", "y"]}, train=given, eval=given)
+    words = train_command(suite, settings(tmp_path), [])
+    train = parse_forwarded([word for word in words if word.startswith("--")])
+    assert [train[name] for name in "abcdg"] == ["null", "true", "[1, 2]", '{"e": "f"}', "0.5"]
+    evaluate = parse_forwarded(eval_words(suite, settings(tmp_path), "x", "1", []))
+    assert [evaluate[name] for name in "abcdg"] == ["null", "true", "1,2", '{"e": "f"}', "0.5"]
+    assert evaluate["env.task"] == "x,y"
+
+
 def test_words_after_the_dashes_must_be_flags_given_once() -> None:
     assert parse_forwarded(["--a=1", "--b", "2", "--c"]) == {"a": "1", "b": "2", "c": "true"}
     for words, message in ((["x"], "unexpected 'x'"), (["--a=1", "--a=2"], "given twice")):
@@ -111,6 +122,36 @@ def test_a_dry_run_prints_the_commands_of_training_and_evaluation(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--eval.n_episods=2"], "did you mean --eval.n_episodes?"),
+        (["--env.tsak=x"], "unknown option --env.tsak"),
+        (["--env.type=metaworld", "--env.task=nope"], "no task or group nope"),
+    ],
+)
+def test_what_the_evaluation_would_refuse_is_refused_before_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    monkeypatch.setattr("robotrials.cli.suite._call", lambda command: pytest.fail("it trained"))
+    monkeypatch.setattr("robotrials.benchmarks.installed.look_up", lambda env: None)
+    assert main(["suite", "all", "pusht", f"--output_dir={tmp_path}", "--", "--", *words]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_simulator_that_is_missing_is_said_before_the_training_but_not_in_a_dry_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(env: object) -> None:
+        raise NotInstalledError("no gym-pusht")
+
+    monkeypatch.setattr("robotrials.benchmarks.installed.look_up", missing)
+    words = ["suite", "all", "pusht", "--gpus=0", f"--output_dir={tmp_path}"]
+    assert main(words) == 1
+    assert "no gym-pusht" in capsys.readouterr().err
+    assert main([*words, "--dry_run"]) == 0
+
+
 def test_nothing_to_evaluate_is_said_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suite", "eval", "pusht", f"--output_dir={tmp_path}"]) == 1
     assert "robotrials suite train pusht" in capsys.readouterr().err
@@ -121,6 +162,7 @@ def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "one of list, train, eval, all"),
         (["evl", "pusht"], "did you mean eval?"),
         (["eval"], "eval of what?"),
+        (["all", "pusht,pusht"], "two suites have one name"),
         (["train", "pusht", "--gpu=1"], "did you mean --gpus?"),
         (["train", "pusht", "--gpus=-2"], "at least -1"),
         (["train", "pusht", "--", "--a=1", "--", "--b=1"], "one part after --"),

@@ -32,6 +32,14 @@ def test_a_base_gives_what_the_file_leaves_out(tmp_path: Path) -> None:
     assert (suite.name, suite.n_episodes, suite.dataset) == ("mine", 3, SUITES["libero"].dataset)
 
 
+def test_an_environment_without_a_type_adds_to_that_of_the_base(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("base: libero\nenv: {task: libero_10}\n")
+    assert find(str(file)).env == {"type": "libero", "task": "libero_10"}
+    file.write_text("base: libero\nenv: {type: libero_plus}\n")
+    assert find(str(file)).env == {"type": "libero_plus"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -40,7 +48,15 @@ def test_a_base_gives_what_the_file_leaves_out(tmp_path: Path) -> None:
         ("dataset: a/b\nenv: {type: pusht}\nstep: 3", "did you mean steps"),
         ("dataset: a/b\nenv: {type: pusht}\nsteps: many", "whole number"),
         ("- 3", "must hold a map"),
-        ("a: [", "not valid YAML"),
+        ("a: [", "not valid YAML: line 1"),
+        ("dataset: a/b\nenv: pusht", "env must be a map such as"),
+        ("dataset: a/b\nenv: {type: 5}", "env.type is missing"),
+        ("dataset: [a, b]\nenv: {type: pusht}", "dataset must be text"),
+        ("dataset: a/b\nenv: {type: pusht}\n1: 2", "a key must be text, got 1"),
+        ("dataset: a/b\nenv: {type: pusht}\nsteps: -5", "steps must be at least 1, got -5"),
+        ("dataset: a/b\nenv: {type: pusht}\nn_episodes: 0", "n_episodes must be at least 1"),
+        ("base: mine.yaml", "base 'mine.yaml' is no known suite"),
+        ("base: libro", r"did you mean libero\?"),
         ("name: ../x\ndataset: a/b\nenv: {type: pusht}", "it names folders"),
     ],
 )

@@ -94,7 +94,10 @@ def parse(argv: Sequence[str]) -> Call:
         raise ConfigError(f"suite does what? One of {', '.join(ACTIONS)}; got {action!r}{nearest(action, ACTIONS)}")
     if len(forwarded) > (2 if action == "all" else 1):
         raise ConfigError(f"suite {action} takes {'two parts' if action == 'all' else 'one part'} after --, got more")
-    suites = tuple(find(name) for names_ in names for name in names_.split(",") if name)
+    suites = tuple(find(name) for word in names for name in word.split(",") if name)
+    called = [suite.name for suite in suites]
+    if len(set(called)) < len(called):
+        raise ConfigError(f"suite {action}: two suites have one name, and would share folders: {', '.join(called)}")
     if not suites and action != "list":
         raise ConfigError(f"suite {action} of what? One of {', '.join(SUITES)}, or a YAML file")
     settings = build(SuiteSettings, words.flags, "--")
@@ -137,6 +140,8 @@ def _print_script(call: Call) -> None:
 def _carry_out(suite: Suite, call: Call) -> int:
     """One suite; a failure of it is said, and does not keep the others from their turn."""
     try:
+        if call.action == "all":
+            _check_evaluation(suite, call)
         if call.action in ("train", "all") and (status := _train(suite, call)):
             return status
         return COMPLETE if call.action == "train" else _evaluate(suite, call)
@@ -145,6 +150,30 @@ def _carry_out(suite: Suite, call: Call) -> int:
             raise
         output.error(f"{suite.name}: {error}")
         return MISCONFIGURED
+
+
+def _check_evaluation(suite: Suite, call: Call) -> None:
+    """Refuse before the training what would be refused after it: a wrong flag, a task or a simulator that is not there.
+
+    A dry run asks for no simulator.
+    """
+    from robotrials.benchmarks.installed import look_up, placed
+    from robotrials.benchmarks.registry import make_benchmark
+    from robotrials.cli.flags import parse_eval
+    from robotrials.cli.push import take_from_eval
+    from robotrials.plan.config import EnvChoice
+    from robotrials.running.launchers.container import ENGINES
+
+    words, _ = take_from_eval(eval_words(suite, call.settings, "checkpoint", "0", call.for_eval))
+    config = parse_eval(words).config
+    options = dict(config.env.options)
+    env = EnvChoice(config.env.type, options, options.pop("python", None))
+    if call.settings.dry_run or config.eval.runtime in ENGINES:
+        make_benchmark(env)
+    else:
+        env = placed(env)
+        look_up(env)
+        make_benchmark(env).tasks()
 
 
 def _train(suite: Suite, call: Call) -> int:

@@ -86,7 +86,7 @@ def train_command(suite: Suite, settings: SuiteSettings, forwarded: Sequence[str
     if gpus > 1:  # accelerate refuses --multi_gpu for one process
         launch.insert(0, "--multi_gpu")
     accelerate, train = (_script(name, settings) for name in ("accelerate", "lerobot-train"))
-    return [accelerate, "launch", *launch, train, *(f"--{name}={value}" for name, value in flags.items())]
+    return [accelerate, "launch", *launch, train, *(f"--{name}={_train_text(value)}" for name, value in flags.items())]
 
 
 def eval_words(suite: Suite, settings: SuiteSettings, policy: str, step: str, forwarded: Sequence[str]) -> list[str]:
@@ -106,7 +106,7 @@ def eval_words(suite: Suite, settings: SuiteSettings, policy: str, step: str, fo
     if "policy.type" in given and "policy.path" not in given:
         flags.pop("policy.path")
     flags.update(given)
-    return [f"--{name}={value}" for name, value in flags.items()]
+    return [f"--{name}={_eval_text(value)}" for name, value in flags.items()]
 
 
 def parse_forwarded(words: Sequence[str]) -> dict[str, str]:
@@ -167,6 +167,16 @@ def _env_flags(suite: Suite, given: Mapping[str, str]) -> dict[str, Any]:
         env = {**env, "type": "lerobot_env", "config": env["type"]}
         env |= {"options": json.dumps(options)} if options else {}
     return {f"env.{name}": value for name, value in env.items()}
+
+
+def _train_text(value: Any) -> str:
+    """A value of a YAML file as lerobot-train reads it: YAML again, where Python's own None would be a word."""
+    return json.dumps(value) if value is None or isinstance(value, (bool, list, dict)) else str(value)
+
+
+def _eval_text(value: Any) -> str:
+    """The same for ``robotrials eval``, which wants a list with commas: ``env.task: [a, b]``."""
+    return ",".join(map(_train_text, value)) if isinstance(value, list) else _train_text(value)
 
 
 def _script(name: str, settings: SuiteSettings) -> str:

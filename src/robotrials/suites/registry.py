@@ -101,7 +101,8 @@ def find(name: str) -> Suite:
 
 
 def read(path: Path) -> Suite:
-    """A suite in YAML, its keys the fields of ``Suite``; ``base: libero`` takes the others from a known one.
+    """A suite in YAML, its keys the fields of ``Suite``; ``base: libero`` takes the others from a known one, and an
+    ``env`` without a type adds to the known one's.
 
     Raises:
         ConfigError: as ``find``.
@@ -111,19 +112,54 @@ def read(path: Path) -> Suite:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} is not valid YAML: {str(error).splitlines()[0]}") from None
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise ConfigError(
+            f"{path} is not valid YAML: {where}{getattr(error, 'problem', None) or str(error).splitlines()[0]}"
+        ) from None
     if not isinstance(content, Mapping):
         raise ConfigError(f"{path} must hold a map: name, dataset, env, ...")
-    values = {"name": path.stem, **content}
-    base = values.pop("base", None)
-    if base is not None:
-        values = {**{f.name: getattr(find(str(base)), f.name) for f in dataclasses.fields(Suite)}, **values}
+    _check_shape(content, path)
+    values = _on_base({"name": path.stem, **content}, path)
     missing = [name for name in ("dataset", "env") if not values.get(name)]
     if missing:
         raise ConfigError(f"{path}: {missing[0]} is missing; a suite has name, dataset, env: {{type: ..., task: ...}}")
     suite = build(Suite, values, f"{path}: ")
-    if "type" not in suite.env:
-        raise ConfigError(f"{path}: env.type is missing: which benchmark?")
+    if not isinstance(suite.env.get("type"), str):
+        raise ConfigError(f"{path}: env.type is missing: which benchmark? It has {dict(suite.env)}")
+    for name in ("n_episodes", "steps", "batch_size"):
+        if getattr(suite, name) < 1:
+            raise ConfigError(f"{path}: {name} must be at least 1, got {getattr(suite, name)}")
     if not suite.name.replace("_", "").replace("-", "").isalnum():
         raise ConfigError(f"{path}: name {suite.name!r} must be of letters, digits, - and _: it names folders")
     return suite
+
+
+def _check_shape(content: Mapping[Any, Any], path: Path) -> None:
+    """Refuse what YAML allows and no suite means: keys that are no text, a word where a map belongs."""
+    for name, value in content.items():
+        inner = value if isinstance(value, Mapping) else ()
+        strange = [key for key in (name, *inner) if not isinstance(key, str)]
+        if strange:
+            raise ConfigError(f"{path}: a key must be text, got {strange[0]!r}")
+        if name in ("env", "train", "eval") and not isinstance(value, Mapping):
+            raise ConfigError(f"{path}: {name} must be a map such as {_MAPS[name]}, got {value!r}")
+        if name in ("name", "dataset", "root", "base") and isinstance(value, (list, Mapping)):
+            raise ConfigError(f"{path}: {name} must be text, got {value!r}")
+
+
+_MAPS = {"env": "{type: pusht}", "train": "{policy.chunk_size: 16}", "eval": "{eval.record: none}"}
+
+
+def _on_base(values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """``values`` with what they leave out taken from the known suite that they name as ``base``."""
+    base = values.pop("base", None)
+    if base is None:
+        return values
+    if base not in SUITES:
+        raise ConfigError(
+            f"{path}: base {base!r} is no known suite{nearest(str(base), SUITES)}; known: {', '.join(SUITES)}"
+        )
+    known = {f.name: getattr(SUITES[base], f.name) for f in dataclasses.fields(Suite)}
+    env = values.get("env") or {}
+    return {**known, **values, "env": env if "type" in env else {**known["env"], **env}}
