@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,19 @@ def root(tmp_path: Path) -> Path:
 def edit_info(root: Path, **values: object) -> None:
     path = root / "meta/info.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def edit_episodes(root: Path, **columns: list[object]) -> None:
+    edit_table(root / "meta/episodes/chunk-000/file-000.parquet", columns)
+
+
+def edit_rows(root: Path, **columns: pa.Array) -> None:
+    edit_table(root / "data/chunk-000/file-000.parquet", columns)
+
+
+def edit_table(path: Path, columns: Mapping[str, Any]) -> None:
+    table = pq.read_table(path)
+    pq.write_table(pa.table({**{name: table.column(name) for name in table.column_names}, **columns}), path)
 
 
 def test_the_chosen_episodes_are_read_with_progress_linear_in_time(root: Path) -> None:
@@ -81,6 +96,18 @@ def test_a_dataset_whose_episodes_lost_the_column_is_read_by_its_rows(tmp_path: 
     assert [episode.success for episode in episodes] == [True, False]
 
 
+def test_words_for_success_say_nothing(root: Path) -> None:
+    edit_episodes(root, success=["no"] * 4)
+    assert open_catalogue(root).success is None
+
+
+def test_a_dataset_without_episodes_says_so(root: Path) -> None:
+    path = root / "meta/episodes/chunk-000/file-000.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    with pytest.raises(DatasetError, match="holds no episode"):
+        open_catalogue(root)
+
+
 def test_names_of_joints_come_from_either_shape_of_the_feature(tmp_path: Path) -> None:
     for number, names in enumerate((["x", "y"], {"motors": ["x", "y"]})):
         root = write_dataset(tmp_path / str(number), strategies(1, 6, 2, 1, 0), names=names)
@@ -100,6 +127,21 @@ def test_a_dataset_of_format_2_is_told_how_to_become_3(root: Path) -> None:
         (lambda root: (root / "meta/info.json").write_text("{"), "cannot be read"),
         (lambda root: edit_info(root, total_episodes=9), "counts 9 episodes, meta/episodes has 4"),
         (lambda root: edit_info(root, features={}), "no feature 'action'"),
+        (lambda root: edit_info(root, features=["action"]), "features must be a map, not a list"),
+        (lambda root: edit_info(root, features={"action": "float32"}), "has the shape None"),
+        (lambda root: edit_info(root, features={"action": {"shape": "six"}}), "has the shape 'six'"),
+        (lambda root: edit_info(root, features={"action": {"shape": [0]}}), r"has the shape \[0\]"),
+        (lambda root: edit_info(root, features={"action": {"shape": [6]}}), "have 3 entries, meta/info.json says 6"),
+        (lambda root: edit_info(root, fps="fast"), "fps is 'fast'"),
+        (lambda root: edit_info(root, fps=-3), "fps is -3"),
+        (lambda root: edit_info(root, data_path=5), "5 is missing"),
+        (lambda root: edit_episodes(root, length=["x"] * 4), "length holds no whole numbers"),
+        (lambda root: edit_episodes(root, length=[40, -5, 60, 70]), "episode 1 has -5 frames"),
+        (lambda root: edit_episodes(root, episode_index=[0, 1, 1, 3]), "episode 1 is there 2 times"),
+        (lambda root: edit_rows(root, action=pa.array(["x"] * 220)), "action: string is not made of numbers"),
+        (lambda root: edit_rows(root, action=pa.array([["x"] * 3] * 220)), "is not made of numbers"),
+        (lambda root: edit_rows(root, episode_index=pa.array(["0"] * 220)), "episode_index: string is not"),
+        (lambda root: edit_rows(root, frame_index=pa.array([None] * 220, pa.int64())), "not every row has a whole"),
         (lambda root: (root / "data/chunk-000/file-000.parquet").unlink(), "file-000.parquet is missing"),
         (lambda root: (root / "data/chunk-000/file-000.parquet").write_bytes(b"PAR1"), "cannot be read"),
     ],

@@ -157,7 +157,9 @@ def _by_outcome(catalogues: Sequence[Catalogue], settings: AnalysisSettings) -> 
         if len(catalogues) > 1:
             raise ConfigError("--split=outcome is for one dataset; two are compared as they are")
         if not said:
-            raise DatasetError(f"{first.root} does not say which episodes succeeded: it has no success column")
+            raise DatasetError(
+                f"{first.root} does not say which episodes succeeded: it has no column success of true and false"
+            )
     return settings.split != "none" and len(catalogues) == 1 and said
 
 

@@ -33,14 +33,17 @@ class Catalogue:
     @property
     def joints(self) -> tuple[str, ...]:
         """The names of the action's entries; ``a0``, ``a1``, ... where the dataset has none."""
-        feature = self.features[ACTION]
-        size = int(np.prod(feature["shape"]))
-        names = feature.get("names")
+        size = self.action_size
+        names = self.features[ACTION].get("names")
         if isinstance(names, dict):  # {"motors": [...]}, as recorded from robots
             names = [name for group in names.values() if isinstance(group, list) for name in group]
         if not isinstance(names, list) or len(names) != size:
             return tuple(f"a{i}" for i in range(size))
         return tuple(map(str, names))
+
+    @property
+    def action_size(self) -> int:
+        return int(np.prod(self.features[ACTION]["shape"]))
 
     @property
     def has_row_success(self) -> bool:
@@ -58,12 +61,9 @@ def open_catalogue(root: Path) -> Catalogue:
     require("pyarrow", "robotrials dataset analyze")
     info = _info(root)
     _check_format(root, info)
-    features = info.get("features", {})
-    if ACTION not in features:
-        raise DatasetError(f"{root}: no feature {ACTION!r}; it has {', '.join(features) or 'none'}")
+    features = _features(root, info)
     columns = _episode_columns(root)
-    if "length" not in columns or "episode_index" not in columns:
-        raise DatasetError(f"{root}/meta/episodes: the columns episode_index and length are missing")
+    _check_episodes(root, columns)
     order = np.argsort(columns["episode_index"], kind="stable")
     lengths = columns["length"][order].astype(np.int64)
     expected = info.get("total_episodes")
@@ -72,11 +72,13 @@ def open_catalogue(root: Path) -> Catalogue:
             f"{root}: meta/info.json counts {expected} episodes, meta/episodes has {len(lengths)}: "
             "it was not copied or downloaded whole"
         )
-    success = columns["success"][order].astype(bool) if "success" in columns else None
+    said = columns.get("success")
+    # A column of words (yes, no) says nothing: every word would be true.
+    success = said[order].astype(bool) if said is not None and said.dtype.kind in "biu" else None
     return Catalogue(
         root=root,
         name=root.resolve().name,
-        fps=float(info.get("fps") or 1.0),
+        fps=_fps(root, info),
         features=features,
         indices=columns["episode_index"][order].astype(np.int64),
         lengths=lengths,
@@ -127,6 +129,44 @@ def _check_format(root: Path, info: dict[str, Any]) -> None:
     raise DatasetError(f"{root}: meta/info.json says codebase_version {version}; this reads v3.0")
 
 
+def _features(root: Path, info: dict[str, Any]) -> dict[str, Any]:
+    """The features, of which the action is a list of numbers."""
+    features = info.get("features", {})
+    if not isinstance(features, dict):
+        raise DatasetError(f"{root}: meta/info.json: features must be a map, not a {type(features).__name__}")
+    if ACTION not in features:
+        raise DatasetError(f"{root}: no feature {ACTION!r}; it has {', '.join(features) or 'none'}")
+    shape = features[ACTION].get("shape") if isinstance(features[ACTION], dict) else None
+    if not isinstance(shape, list) or not shape or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise DatasetError(f"{root}: meta/info.json: {ACTION} has the shape {shape!r}, which is no list of sizes")
+    return features
+
+
+def _fps(root: Path, info: dict[str, Any]) -> float:
+    fps = info.get("fps") or 1.0
+    if not isinstance(fps, (int, float)) or not 0 < fps < float("inf"):
+        raise DatasetError(f"{root}: meta/info.json: fps is {fps!r}, which is no rate")
+    return float(fps)
+
+
+def _check_episodes(root: Path, columns: dict[str, np.ndarray]) -> None:
+    """Refuse an index of episodes that cannot be followed."""
+    where = f"{root}/meta/episodes"
+    for name in ("episode_index", "length"):
+        if name not in columns:
+            raise DatasetError(f"{where}: the column {name} is missing, or has gaps")
+        if columns[name].dtype.kind not in "iu":
+            raise DatasetError(f"{where}: {name} holds no whole numbers")
+    indices, lengths = columns["episode_index"], columns["length"]
+    if not len(indices):
+        raise DatasetError(f"{root}: the dataset holds no episode")
+    if lengths.min() < 1:
+        raise DatasetError(f"{where}: episode {indices[lengths.argmin()]} has {lengths.min()} frames")
+    found, times = np.unique(indices, return_counts=True)
+    if times.max() > 1:
+        raise DatasetError(f"{where}: episode {found[times.argmax()]} is there {times.max()} times")
+
+
 def _episode_columns(root: Path) -> dict[str, np.ndarray]:
     """The columns that matter, of all files of meta/episodes together; the statistics there are never read."""
     import pyarrow as pa
@@ -148,11 +188,11 @@ def _episode_columns(root: Path) -> dict[str, np.ndarray]:
 
 
 def _data_files(root: Path, info: dict[str, Any], columns: dict[str, np.ndarray]) -> tuple[Path, ...]:
-    pattern = info.get("data_path") or "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+    pattern = str(info.get("data_path") or "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet")
     try:
         places = sorted(set(zip(columns["data/chunk_index"], columns["data/file_index"], strict=True)))
         files = tuple(root / pattern.format(chunk_index=int(c), file_index=int(f)) for c, f in places)
-    except (KeyError, IndexError, ValueError):
+    except (KeyError, IndexError, ValueError, AttributeError):
         files = tuple(sorted((root / "data").rglob("*.parquet")))
     missing = [file for file in files if not file.is_file()]
     if missing or not files:

@@ -41,9 +41,10 @@ def lengths(analysis: Analysis) -> bytes:
     """How long episodes are, their density, and the threshold."""
     with figure(8, 3.6) as (sheet, axes):
         everything = np.concatenate([one.lengths for one in analysis.sets])
-        bins = np.histogram_bin_edges(everything, bins=min(40, max(8, len(np.unique(everything)))))
+        bins = _length_bins(everything)
         for one, colour in zip(analysis.sets, COLOURS, strict=False):
-            axes.hist(one.lengths, bins, color=colour, alpha=0.28, label=f"{one.name} ({len(one.lengths):,})")
+            label = f"{_short(one.name)} ({len(one.lengths):,})"
+            axes.hist(one.lengths, bins, color=colour, alpha=0.28, label=label)
             density = length_density(one.lengths)
             if len(density.at) > 3:
                 per_bin = len(one.lengths) * (bins[1] - bins[0])
@@ -64,6 +65,14 @@ def lengths(analysis: Analysis) -> bytes:
         return _png(sheet)
 
 
+def _length_bins(lengths: np.ndarray) -> np.ndarray:
+    """Edges of the histogram, over a twentieth of the axis at least: lengths that are all alike would not be seen."""
+    low, high = float(lengths.min()), float(lengths.max())
+    pad = max(0.0, 0.05 * high - (high - low)) / 2
+    n = 1 if low == high else min(40, max(8, len(np.unique(lengths))))
+    return np.linspace(low - pad, high + pad, n + 1)
+
+
 def counts(analysis: Analysis) -> bytes:
     """Chunks in each band of progress."""
     with figure(8, 3.4) as (sheet, axes):
@@ -76,7 +85,7 @@ def variance(analysis: Analysis) -> bytes:
     """Variance of the chunks' means by joint and band, and the ratio where there are two sets."""
     panels = len(analysis.sets) + (analysis.ratio is not None)
     height = 1.7 + 0.27 * len(analysis.joints)
-    with figure(3.4 * panels + 0.8, height, panels, sharey=True, squeeze=False) as (sheet, grid):
+    with figure(max(8, 3.4 * panels + 0.8), height, panels, sharey=True, squeeze=False) as (sheet, grid):
         tables = [one.spread.variance for one in analysis.sets]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = [np.log10(np.where(table > 0, table, np.nan)) for table in tables]
@@ -84,7 +93,7 @@ def variance(analysis: Analysis) -> bytes:
         low, high = (float(known.min()), float(known.max())) if len(known) else (-1.0, 0.0)
         for axes, one, table in zip(grid[0], analysis.sets, logs, strict=False):
             image = _heat(axes, table.T, analysis, cmap="Blues", vmin=low - 0.2 * (high - low + 0.1), vmax=high)
-            axes.set_title(one.name)
+            axes.set_title(_short(one.name, 30))
             _numbers(axes, one.spread.variance.T, image)
         bar = sheet.colorbar(image, ax=grid[0][: len(analysis.sets)], shrink=0.8, pad=0.02)
         bar.set_label("variance, action units²")
@@ -104,7 +113,7 @@ def _ratio(sheet: Any, axes: Any, analysis: Analysis) -> None:
     image = _heat(axes, shown, analysis, cmap="RdBu_r", vmin=-2, vmax=2)
     sure = (analysis.ratio.low.T > 1) | (analysis.ratio.high.T < 1)
     _numbers(axes, value, image, bold=sure)
-    axes.set_title(f"{analysis.sets[0].name} / {analysis.sets[1].name}")
+    axes.set_title(" / ".join(_short(one.name, 14) for one in analysis.sets))
     bar = sheet.colorbar(image, ax=axes, shrink=0.8, pad=0.02, ticks=[-2, -1, 0, np.log2(RATIO_MARKS[0]), 1, 2])
     bar.ax.set_yticklabels(["1/4", "1/2", "1", "1.2", "2", "4"])
     bar.outline.set_visible(False)
@@ -201,7 +210,7 @@ def pca(analysis: Analysis) -> bytes:
     """All chunks on the two leading principal components of all sets together."""
     scatter = analysis.scatter
     panels = len(analysis.sets)
-    with figure(4.6 * panels + 0.8, 4.3, panels, sharex=True, sharey=True, squeeze=False) as (sheet, grid):
+    with figure(max(8, 4.6 * panels + 0.8), 4.3, panels, sharex=True, sharey=True, squeeze=False) as (sheet, grid):
         for number, (axes, one) in enumerate(zip(grid[0], analysis.sets, strict=True)):
             mine = scatter.owner == number
             axes.scatter(*scatter.points[~mine].T, s=5, color=FAINT, lw=0)
@@ -215,7 +224,7 @@ def pca(analysis: Analysis) -> bytes:
                 lw=0,
                 alpha=0.8,
             )
-            axes.set_title(f"{one.name}: chunks" if panels == 1 else one.name)
+            axes.set_title(f"{_short(one.name)}: chunks" if panels == 1 else _short(one.name))
             axes.set_xlabel(f"component 1 ({scatter.explained[0]:.0%} of the variance)")
         grid[0][0].set_ylabel(f"component 2 ({scatter.explained[1]:.0%})")
         bar = sheet.colorbar(dots, ax=list(grid[0]), shrink=0.85, pad=0.02)
@@ -304,7 +313,15 @@ def _x_bands(axes: Any, analysis: Analysis) -> None:
 
 def _legend(axes: Any, analysis: Analysis) -> None:
     if len(analysis.sets) > 1:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize=9.5, borderaxespad=0.4)
+        # Above the titles and not beside them, where long names would lie over them.
+        handles, names = axes.get_legend_handles_labels()
+        axes.figure.legend(
+            handles, list(map(_short, names)), loc="outside upper right", ncols=2, fontsize=9.5, borderaxespad=0.2
+        )
+
+
+def _short(name: str, most: int = 40) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _offset(number: int, n: int) -> float:

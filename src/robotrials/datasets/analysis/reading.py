@@ -54,7 +54,14 @@ def read_episodes(catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progr
                 f"{catalogue.root}: episode {index} has {n} rows, meta/episodes says {lengths[index]}: "
                 "it was not copied or downloaded whole"
             )
-        actions = found[ACTION].reshape(n, -1)[:, :n_joints].astype(np.float32)
+        actions = found[ACTION].reshape(n, -1)
+        if actions.shape[1] != catalogue.action_size:
+            raise DatasetError(
+                f"{catalogue.root}: actions have {actions.shape[1]} entries, meta/info.json says "
+                f"{catalogue.action_size}"
+            )
+        with np.errstate(over="ignore"):  # what is beyond float32 is refused below
+            actions = actions[:, :n_joints].astype(np.float32)
         if not np.isfinite(actions).all():
             frame, joint = np.argwhere(~np.isfinite(actions))[0]
             raise DatasetError(f"{catalogue.root}: episode {index}, frame {frame}: action {joint} is not a number")
@@ -139,9 +146,14 @@ def _to_numpy(column: Any, where: str) -> np.ndarray:
     """(N,) of numbers, (N, D) of lists that are all of one length."""
     import pyarrow as pa
 
-    if not (
-        pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type)
-    ):
+    kinds = pa.types
+    is_lists = kinds.is_list(column.type) or kinds.is_large_list(column.type) or kinds.is_fixed_size_list(column.type)
+    inner = column.type.value_type if is_lists else column.type
+    if not (kinds.is_integer(inner) or kinds.is_floating(inner) or kinds.is_boolean(inner)):
+        raise DatasetError(f"{where}: {column.type} is not made of numbers")
+    if where.endswith("_index") and (column.null_count or not kinds.is_integer(inner)):
+        raise DatasetError(f"{where}: not every row has a whole number")
+    if not is_lists:
         return np.asarray(column.to_numpy(zero_copy_only=False))
     flat = column.flatten()
     if column.null_count or (len(column) and len(flat) % len(column)):

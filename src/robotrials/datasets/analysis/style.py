@@ -28,6 +28,7 @@ _LOOK = {
     "grid.color": FAINT,
     "grid.linewidth": 0.8,
     "text.color": INK,
+    "text.parse_math": False,  # a name with two dollar signs is no formula
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.major.size": 0,
@@ -43,6 +44,7 @@ _LOOK = {
 def figure(width: float, height: float, columns: int = 1, **more: Any) -> Iterator[tuple[Any, Any]]:
     """A new figure in inches, without a display and without touching the state of the caller's matplotlib."""
     import logging
+    import warnings
 
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -52,7 +54,8 @@ def figure(width: float, height: float, columns: int = 1, **more: Any) -> Iterat
     level = finder.level
     finder.setLevel(logging.ERROR)  # a font of the list that is not installed is no news
     try:
-        with mpl.rc_context(_LOOK):
+        with mpl.rc_context(_LOOK), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script no font here has
             sheet = Figure(figsize=(width, height), layout="constrained")
             FigureCanvasAgg(sheet)
             yield sheet, sheet.subplots(1, columns, **more)
