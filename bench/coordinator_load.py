@@ -29,9 +29,11 @@ from robotrials.running.coordinator import Coordinator, Terms
 from robotrials.running.launchers.base import WorkerExit
 from robotrials.running.messages import Job
 from robotrials.running.observer import SilentObserver
+from robotrials.running.outcomes import Outcomes
 from robotrials.running.pulse import TOKEN_VARIABLE
 from robotrials.running.queue import EpisodeQueue
 from robotrials.running.tally import Tally
+from robotrials.running.workers import Crew, WorkerPool
 from robotrials.wire.transport import PrivateEndpoint, bind_router, new_token
 
 N_TASKS = 50
@@ -83,17 +85,18 @@ def run_load(n_workers: int, n_episodes: int, episode_s: float) -> dict[str, flo
             [*swarm, f"--workers={n_workers}", f"--episode-s={episode_s}"], env={**os.environ, TOKEN_VARIABLE: token}
         )
         tally = Tally(plan)
+        queue, observer = EpisodeQueue(plan), SilentObserver()
         coordinator = Coordinator(
             plan=plan,
-            queue=EpisodeQueue(plan),
-            ledger=ledger,
+            queue=queue,
+            outcomes=Outcomes(queue, ledger, tally, observer),
             tally=tally,
             job=Job(EnvChoice("load"), PolicyChoice("none"), None, plan.tasks, {}, folder, 20.0, 1.0),
-            terms=Terms(n_workers, 120.0, lambda e: "no", lambda e: ""),
-            launcher=SwarmLauncher(process),
+            terms=Terms(lambda episode: "no", lambda episode: ""),
+            workers=WorkerPool(SwarmLauncher(process), 120.0, Crew(n_workers)),
             router=router,
             token=token,
-            observer=SilentObserver(),
+            observer=observer,
         )
         began, cpu = time.monotonic(), time.process_time()
         coordinator.run()

@@ -26,7 +26,8 @@ from robotrials.plan.plan import build_plan
 from robotrials.results.ledger import Ledger
 from robotrials.running.evaluate import execute, prepare
 from robotrials.running.observer import SilentObserver
-from robotrials.running.rollout import Pulse, Rollout
+from robotrials.running.pulse import Pulse
+from robotrials.running.rollout import Rollout
 from robotrials.running.threads import available_cores, thread_limits
 
 HERE = Path(__file__).parent
@@ -58,7 +59,7 @@ def engine(tasks: str, episodes: int, workers: int) -> dict[str, float]:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
             records = list(ledger.accepted())
-    first = {}
+    first: dict[str, float] = {}
     for record in records:
         first[record.worker] = min(first.get(record.worker, record.started_at), record.started_at)
     ready = max(first.values())

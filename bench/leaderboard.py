@@ -27,7 +27,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_results(Path(folder) / "eval", call.models)
         began = time.process_time()
-        made = write_leaderboard(read_local([Path(folder) / "eval"]), call.output or Path(folder) / "leaderboard.html")
+        sources, _ = read_local([Path(folder) / "eval"])
+        made = write_leaderboard(sources, call.output or Path(folder) / "leaderboard.html")
         cpu_s = time.process_time() - began
         page_mb = made.html.stat().st_size / 1e6
     print(f"{call.models} models, {len(SUITES)} suites of {TASKS} tasks, {EPISODES} episodes each: {cpu_s:.2f} CPU s")

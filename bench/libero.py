@@ -11,10 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
+
+from robotrials.benchmarks.base import Benchmark
+from robotrials.benchmarks.registry import make_benchmark
+from robotrials.plan.config import EnvChoice
+from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
 
 # Else `import libero` finds this very file.
 sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
@@ -26,38 +36,15 @@ NO_OP = [0, 0, 0, 0, 0, 0, -1]
 
 def measured(which: str, steps: int) -> dict[str, float]:
     """``before`` or ``after`` in a process of its own: CPU seconds, and its peak memory in MB."""
-    import resource
-
-    import numpy as np
-
-    from robotrials.benchmarks.registry import make_benchmark
-    from robotrials.plan.config import EnvChoice
-    from robotrials.plan.episode import EpisodeSpec
-
     options = {"task": "libero_spatial", "task_ids": "0", "observation_width": SIZE, "observation_height": SIZE}
     benchmark = make_benchmark(EnvChoice("libero", options))
     task = benchmark.tasks()[0]
     played = np.random.default_rng(0).uniform(-1.0, 1.0, (steps, 7)).astype(np.float32)
     clock = time.process_time
     start = clock()
-    if which == "after":
-        env = benchmark.make(task)
-
-        def reset(index: int) -> None:
-            env.reset(EpisodeSpec(0, task.suite, task.name, index, 1000 + index, index, task.max_steps))
-
-        def play() -> None:
-            for step, action in enumerate(played):
-                if step % CHUNK == 0:
-                    env.observe(task.images)
-                env.step(action)
-
-        close = env.close
-    else:
-        reset, play, close = _original(task.extra["file"], task.suite, played)
+    reset, play, close, look = (_ours if which == "after" else _original)(benchmark, task, played)
     reset(0)
-    if which == "after":
-        env.observe(task.images)
+    look()
     first = clock() - start
     start = clock()
     for index in (1, 2, 3):
@@ -71,14 +58,35 @@ def measured(which: str, steps: int) -> dict[str, float]:
     return {"first_s": first, "reset_s": resets, "step_s": chunked / steps, "peak_mb": peak}
 
 
-def _original(stem: str, suite: str, played):
+Scene = tuple[Callable[[int], None], Callable[[], None], Callable[[], None], Callable[[], object]]
+"""How to reset, play, close and look."""
+
+
+def _ours(benchmark: Benchmark, task: TaskSpec, played: np.ndarray) -> Scene:
+    env = benchmark.make(task)
+
+    def reset(index: int) -> None:
+        env.reset(EpisodeSpec(0, task.suite, task.name, index, 1000 + index, index, task.max_steps))
+
+    def play() -> None:
+        for step, action in enumerate(played):
+            if step % CHUNK == 0:
+                env.observe(task.images)
+            env.step(action)
+
+    return reset, play, env.close, lambda: env.observe(task.images)
+
+
+def _original(benchmark: Benchmark, task: TaskSpec, played: np.ndarray) -> Scene:
+    """LIBERO's own environment, which draws at every step."""
     from libero.libero import get_libero_path
     from libero.libero.envs import OffScreenRenderEnv
 
     from robotrials.benchmarks.libero_files import load_states
 
-    states = load_states(Path(get_libero_path("init_states")) / suite / f"{stem}.pruned_init")
-    path = Path(get_libero_path("bddl_files")) / suite / f"{stem}.bddl"
+    stem = task.extra["file"]
+    states = load_states(Path(get_libero_path("init_states")) / task.suite / f"{stem}.pruned_init")
+    path = Path(get_libero_path("bddl_files")) / task.suite / f"{stem}.bddl"
     env = OffScreenRenderEnv(bddl_file_name=str(path), camera_heights=SIZE, camera_widths=SIZE)
     env.reset()
 
@@ -93,7 +101,7 @@ def _original(stem: str, suite: str, played):
         for action in played:
             env.step(action)
 
-    return reset, play, env.close
+    return reset, play, env.close, lambda: None
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ from robotrials.running.tally import Tally
 
 
 def resident_mb() -> float:
-    return psutil.Process(os.getpid()).memory_info().rss / 2**20
+    return float(psutil.Process(os.getpid()).memory_info().rss) / 2**20
 
 
 def coordinator(n: int) -> list[float]:
@@ -79,7 +79,7 @@ def main() -> None:
         "worker_metaworld_500": worker("metaworld", "reach-v3", "expert", 500),
         "worker_pusht_60": worker("pusht", "PushT-v0", "random", 60),
     }
-    figures = {}
+    figures: dict[str, object] = {}
     for name, sizes in runs.items():
         figures[f"{name}_mb"] = [round(size, 1) for size in sizes]
         figures[f"{name}_growth_mb"] = round(sizes[-1] - sizes[1], 2)

@@ -68,7 +68,7 @@ def play(every_step: bool, chunk: int, steps: int, episodes: int) -> tuple[float
     """CPU seconds of the episodes (not of building), and their records."""
     benchmark = MetaWorld(MetaWorld.Config(task="push-v3"))
     task = replace(benchmark.tasks()[0], max_steps=steps)
-    env = benchmark.make(task)
+    env: Env = benchmark.make(task)
     if every_step:
         env = EveryStep(env, task.images)
     rollout = Rollout(env, Looker(chunk), task, {}, Pulse())

@@ -16,6 +16,7 @@ lock step   one task after the other, its fifty episodes side by side: nobody go
 from __future__ import annotations
 
 import argparse
+import functools
 import heapq
 import itertools
 import json
@@ -28,7 +29,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.shards import Shard, slice_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
-from robotrials.running.queue import EpisodeQueue
+from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 
 # LeRobot's step limits of LIBERO's suites.
 LIMITS = {"libero_spatial": 280, "libero_object": 280, "libero_goal": 300, "libero_10": 520}
@@ -116,7 +117,7 @@ class Simulation:
     def run(self) -> float:
         """Milliseconds until the last episode is over."""
         for worker in range(self._costs.workers):
-            self._at(0.0, lambda worker=worker: self._begin(worker))
+            self._at(0.0, functools.partial(self._begin, worker))
         while self._events:
             self.now, _, action = heapq.heappop(self._events)
             action()
@@ -163,11 +164,15 @@ class Simulation:
 
 
 def by_queue(plan: Plan, costs: Costs, episodes: dict[int, Episode]) -> Simulation:
-    queue, held = EpisodeQueue(plan), {}
+    queue = EpisodeQueue(plan)
+    held: dict[int, LeasedEpisode] = {}
 
     def next_of(worker: int) -> EpisodeSpec | None:
-        held[worker] = queue.lease(f"w{worker}")
-        return held[worker].episode if held[worker] else None
+        leased = queue.lease(f"w{worker}")
+        if leased is None:
+            return None
+        held[worker] = leased
+        return leased.episode
 
     simulation = Simulation(costs, episodes, next_of, lambda worker, ms: queue.finish(held[worker], ms / 1000))
     simulation.run()

@@ -6,6 +6,8 @@
    from the call of ``act`` to its actions, by shared memory and over TCP.
 2. Eight sessions against a policy that takes 20 + 0.5 n milliseconds for n rows: observations a second against the
    ideal, where every pass holds all eight; once while all run, and once with the last episodes finishing one by one.
+3. Requests a second that policy servers answer which compute nothing: two of them, and sixteen workers with states of
+   8 floats, all on this machine, each asking as soon as it is answered.
 The last line is one JSON object.
 """
 
@@ -79,15 +81,14 @@ def round_trip(address: str, n: int = 3000) -> float:
         client.act([session], [seen])
         times.append(time.perf_counter() - began)
     client.close()
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
+    end(pid)
     return statistics.median(times[n // 10 :]) * 1e6
 
 
-def play(where: str, length: int, ready: Barrier) -> None:
+def play(where: str, length: int, ready: Barrier, seen: Observation) -> None:
     """One worker: ``length`` requests, each as soon as the last is answered."""
     client = ServedPolicy(where, "secret", "bench")
-    session, seen = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK), observation()
+    session = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK)
     ready.wait()
     for _ in range(length):
         client.act([session], [seen])
@@ -98,20 +99,40 @@ def throughput(lengths: Sequence[int]) -> tuple[float, float]:
     """Observations a second of one session for each of ``lengths`` (its number of requests), and the ideal."""
     with tempfile.TemporaryDirectory() as folder:
         server, where = in_child(f"unix://{folder}/server", Answering(FIXED_S, PER_ROW_S))
-        context = multiprocessing.get_context("fork")
-        ready = context.Barrier(len(lengths) + 1)
-        workers = [context.Process(target=play, args=(where, length, ready)) for length in lengths]
-        for worker in workers:
-            worker.start()
-        ready.wait()
-        began = time.perf_counter()
-        for worker in workers:
-            worker.join()
-        wall = time.perf_counter() - began
-        os.kill(server, 9)
-        os.waitpid(server, 0)
+        wall = time_of([(where, length) for length in lengths], observation())
+        end(server)
     ideal = sum(FIXED_S + PER_ROW_S * sum(length > i for length in lengths) for i in range(max(lengths)))
     return sum(lengths) / wall, sum(lengths) / ideal
+
+
+def time_of(clients: Sequence[tuple[str, int]], seen: Observation) -> float:
+    """Seconds that ``clients`` take, each a process: the server it asks, and how often."""
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(len(clients) + 1)
+    workers = [context.Process(target=play, args=(where, length, ready, seen)) for where, length in clients]
+    for worker in workers:
+        worker.start()
+    ready.wait()
+    began = time.perf_counter()
+    for worker in workers:
+        worker.join()
+    return time.perf_counter() - began
+
+
+def requests(n_servers: int = 2, n_clients: int = 16, each: int = 8000) -> float:
+    """Requests a second that servers of a policy without any work answer together."""
+    seen: Observation = {"observation.state": np.zeros(8, np.float32), "task": "do it"}
+    with tempfile.TemporaryDirectory() as folder:
+        servers = [in_child(f"unix://{folder}/server-{k}", Answering(0.0, 0.0)) for k in range(n_servers)]
+        wall = time_of([(servers[k % n_servers][1], each) for k in range(n_clients)], seen)
+        for pid, _ in servers:
+            end(pid)
+    return n_clients * each / wall
+
+
+def end(pid: int) -> None:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
 
 
 def main() -> None:
@@ -124,6 +145,7 @@ def main() -> None:
         figures[f"{name}_obs_per_s"] = round(reached, 1)
         figures[f"{name}_ideal_obs_per_s"] = round(ideal, 1)
         figures[f"{name}_share_of_ideal"] = round(reached / ideal, 3)
+    figures["requests_per_s"] = round(requests())
     for name, value in figures.items():
         print(f"{name:32} {value:>12}")
     print(json.dumps({"bench": "serving", "python": sys.version.split()[0], **figures}))

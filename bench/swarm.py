@@ -63,7 +63,7 @@ def main() -> None:
     open_sockets = set(names)
     while open_sockets:
         wait = max(0.0, due[0][0] - time.monotonic()) if due else 0.05
-        for dealer, _ in poller.poll(min(wait, 0.05) * 1000):
+        for dealer, _ in poller.poll(round(min(wait, 0.05) * 1000)):
             message = WORKER_TALK.decode(dealer.recv())
             if isinstance(message, Job):
                 send(dealer, Ready(names[dealer], NEEDS, {}))

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 FLAGS = {
     "metaworld-expert": "--policy.type=expert --env.type=metaworld --eval.n_episodes=200 --eval.record=none "
@@ -30,9 +31,10 @@ FLAGS = {
 }
 
 
-def tuned(flags: str, seconds: float) -> dict:
+def tuned(flags: str, seconds: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "robotrials", "tune", *shlex.split(flags), f"--seconds={seconds}", "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return told
 
 
 def real(command: str) -> float:

@@ -45,7 +45,8 @@ class CurlingEnv(Env):
 
     def observe(self, cameras: Sequence[str]) -> Observation:
         state = np.array([self.position, self.speed, self.goal], np.float32)
-        return {STATE: state, "task": "Stop the puck in the goal."} | {camera: self.render() for camera in cameras}
+        pictures: Observation = {camera: self.render() for camera in cameras}
+        return {STATE: state, "task": "Stop the puck in the goal.", **pictures}
 
     def step(self, action: np.ndarray) -> StepOutcome:
         self.speed = (1 - self.friction) * self.speed + 0.1 * float(np.clip(action[0], -1, 1))

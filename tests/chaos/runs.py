@@ -101,7 +101,7 @@ class ChaosRun:
         return [process for process in psutil.process_iter() if self._is_own(process)]
 
     def members(self, kind: str) -> list[psutil.Process]:
-        """The living ``worker`` or ``server_process`` processes of the coordinator."""
+        """The living ``worker_process`` or ``server_process`` processes of the coordinator."""
         assert self.process is not None
         try:
             children = psutil.Process(self.process.pid).children()

@@ -21,7 +21,7 @@ def test_a_stopped_worker_is_replaced(make_run: Callable[..., ChaosRun], referen
     run = make_run([flag for flag in (*SLOW, LIMIT) if "batch_size" not in flag])
     run.begin("--eval.batch_size=1")  # of two, one may still be starting when the other has played
     run.wait_for_records(1)
-    run.members("worker")[0].send_signal(signal.SIGSTOP)
+    run.members("worker_process")[0].send_signal(signal.SIGSTOP)
     check(run, reference("toy"), status=run.wait(), says=["hung: no progress for", "--eval.step_timeout=3"])
 
 
@@ -30,9 +30,9 @@ def test_a_stopped_worker_with_a_real_simulator_is_replaced(
 ) -> None:
     run = make_run((*METAWORLD, "--eval.n_episodes=6", "--eval.batch_size=2", "--eval.step_timeout=5"))
     run.begin()
-    until(lambda: len(run.members("worker")) == 2)
+    until(lambda: len(run.members("worker_process")) == 2)
     run.wait_for_records(1)
-    workers = run.members("worker")
+    workers = run.members("worker_process")
     if workers:  # else the run was over sooner
         workers[0].send_signal(signal.SIGSTOP)
     check(run, reference("metaworld"), status=run.wait())

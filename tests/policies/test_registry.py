@@ -80,6 +80,10 @@ def test_an_unknown_type_names_the_nearest_and_all_that_exist() -> None:
     assert all(name in message for name in names())
 
 
+def test_a_shipped_model_given_as_a_type_is_told_where_it_belongs() -> None:
+    assert "named by --policy.path=builtin:metaworld-bc" in refusal(PolicyChoice("builtin:metaworld-bc"))
+
+
 @pytest.mark.parametrize("helper", ["base", "registry", "files", "no such", "os.path"])
 def test_a_module_that_is_no_policy_is_an_unknown_type(helper: str) -> None:
     assert "unknown --policy.type" in refusal(PolicyChoice(helper))

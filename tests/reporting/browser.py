@@ -44,7 +44,12 @@ def opened(browser: Any, file: Path, fragment: str = "", **context: Any) -> Iter
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+
+    def refuse(dialog: Any) -> None:
+        complaints.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
     page.goto(file.as_uri() + fragment)
     yield page
     window.close()

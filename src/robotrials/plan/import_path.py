@@ -106,6 +106,8 @@ def require(found: Any, base: type[T], what: str) -> type[T]:
 
 
 def _split(name: str, flag: str) -> tuple[str, str]:
+    if name.startswith("builtin:"):
+        raise ConfigError(f"{flag}={name}: models shipped with robotrials are named by --policy.path={name}")
     where, _, class_name = name.rpartition(":")  # the last colon: a path may hold others (C:\...)
     if not where or not class_name.isidentifier():
         raise ConfigError(f"{flag}={name}: write package.module:Class or path/to/file.py:Class")

@@ -24,7 +24,7 @@ from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chun
 from robotrials.wire.arrays import Layout
 from robotrials.wire.envelope import encode
 from robotrials.wire.shared import SharedBytes
-from robotrials.wire.stream import ConnectionLostError, Frame, Stream
+from robotrials.wire.stream import ConnectionLostError, Frame, Stream, give_way
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +115,7 @@ class PolicyServer:
             # The next request is expected sooner than this process could be woken from sleep.
             deadline = time.perf_counter() + min(_SPIN_S, timeout_s)
             while not events and time.perf_counter() < deadline:
+                give_way()
                 events = self._selector.select(0.0)
             events = events or self._selector.select(timeout_s)
         for key, _ in events:

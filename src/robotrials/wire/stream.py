@@ -32,6 +32,12 @@ class Frame:
     body: bytearray = field(default_factory=bytearray)
 
 
+def give_way() -> None:
+    """Let whoever waits for this core have it: between two looks of one who waits awake, it may be the other end."""
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()
+
+
 class Stream:
     """One connection. Blocking; for one thread."""
 
@@ -126,6 +132,7 @@ class Stream:
             try:
                 self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
             except BlockingIOError:
+                give_way()
                 continue
             return
 
