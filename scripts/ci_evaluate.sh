@@ -5,8 +5,9 @@
 set -euo pipefail
 results=$1
 image=robotrials-${BENCHMARK//_/-}
-read -ra policy <<<"${POLICY:---policy.type=random}"
-read -ra flags <<<"${ENV_FLAGS:-$(docker run --rm --network=none --entrypoint= "$image" printenv ROBOTRIALS_SMOKE || true)}"
+# Flags may stand on several lines, as in a YAML block: read to the end, which read answers with 1.
+read -rd '' -a policy <<<"${POLICY:---policy.type=random}" || true
+read -rd '' -a flags <<<"${ENV_FLAGS:-$(docker run --rm --network=none --entrypoint= "$image" printenv ROBOTRIALS_SMOKE || true)}" || true
 mkdir -p "$results"
 
 status=0
