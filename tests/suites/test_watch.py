@@ -51,13 +51,22 @@ def test_every_checkpoint_has_the_same_run_but_for_path_and_directory(tmp_path: 
     assert two.output_dir == tmp_path / "evaluation/000020"
 
 
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [("--seed=null", "watch needs a seed"), ("--env.tsk=x", "unknown option --env.tsk"), ("--env.type=psht", "pusht?")],
+)
+def test_what_no_checkpoint_could_be_evaluated_with_is_refused_before_there_is_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str, message: str
+) -> None:
+    env = [] if "env.type" in word else ["--env.type=pusht"]
+    assert main(["watch", str(tmp_path), *env, word]) == 1  # without --once: it would wait for ever
+    assert message in capsys.readouterr().err
+
+
 def test_what_would_mix_episodes_or_policies_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 10)
     with pytest.raises(ConfigError, match=r"takes no --policy\.path"):
         parse([str(tmp_path), "--env.type=pusht", "--policy.path=x"])
-    call = parse([str(tmp_path), "--env.type=pusht", "--seed=null"])
-    with pytest.raises(ConfigError, match="needs a seed"):
-        config_for(call.config, Training(tmp_path).checkpoints()[0], tmp_path)
     with pytest.raises(ConfigError, match="one directory"):
         parse(["--env.type=pusht"])
 

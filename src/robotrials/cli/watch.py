@@ -58,8 +58,9 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.cli.runner import carry_out
     from robotrials.running.evaluate import prepare
     from robotrials.suites.training import Training
-    from robotrials.suites.watch import PAGE, arrivals, config_for, read_curve, write_curve
+    from robotrials.suites.watch import PAGE, arrivals, check_before_waiting, config_for, read_curve, write_curve
 
+    check_before_waiting(call.config)
     training = Training(call.train_dir)
     title = f"{call.train_dir.resolve().name} on {call.config.env.type.rpartition(':')[2]}"
     status = COMPLETE

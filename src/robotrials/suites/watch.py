@@ -24,14 +24,22 @@ def run_folder(output_dir: Path, checkpoint: Checkpoint) -> Path:
     return output_dir / checkpoint.folder.name
 
 
-def config_for(config: RunConfig, checkpoint: Checkpoint, output_dir: Path) -> RunConfig:
-    """The run of one checkpoint. Seed and tasks are those of ``config``, so that all play the same episodes.
+def check_before_waiting(config: RunConfig) -> None:
+    """Refuse at once what would else be refused when the first checkpoint appears, hours later.
 
     Raises:
-        ConfigError: no seed is given: each checkpoint would draw its own episodes.
+        ConfigError: no seed is given: each checkpoint would draw its own episodes; or a wrong option of the benchmark.
     """
+    from robotrials.benchmarks.registry import make_benchmark
+
     if config.seed is None:
         raise ConfigError("watch needs a seed: with --seed=null every checkpoint would draw other episodes")
+    options = {name: value for name, value in config.env.options.items() if name != "python"}
+    make_benchmark(replace(config.env, options=options))
+
+
+def config_for(config: RunConfig, checkpoint: Checkpoint, output_dir: Path) -> RunConfig:
+    """The run of one checkpoint. Seed and tasks are those of ``config``, so that all play the same episodes."""
     policy = replace(config.policy, path=str(checkpoint.policy))
     return replace(config, policy=policy, output_dir=run_folder(output_dir, checkpoint))
 
