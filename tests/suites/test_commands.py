@@ -51,6 +51,7 @@ def test_what_is_forwarded_overrides_once_and_adds(tmp_path: Path) -> None:
     command = train_command(PUSHT, settings(tmp_path), ["--steps=5", "--wandb.enable", "true", "--policy.path=a/b"])
     assert [word for word in command if word.startswith("--steps")] == ["--steps=5"]
     assert "--wandb.enable=true" in command
+    assert "--save_freq=1" in command  # a fifth of the steps that are meant
     assert not any(word.startswith("--policy.type") for word in command)
 
 
@@ -165,6 +166,8 @@ def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         (["all", "pusht,pusht"], "two suites have one name"),
         (["train", "pusht", "--gpu=1"], "did you mean --gpus?"),
         (["train", "pusht", "--gpus=-2"], "at least -1"),
+        (["train", "pusht", "--policy_name=me/act"], "letters, digits"),
+        (["train", "pusht", "--dry_run", "--", "--steps=many"], "--steps after -- must be a whole number, got 'many'"),
         (["train", "pusht", "--", "--a=1", "--", "--b=1"], "one part after --"),
     ):
         assert main(["suite", *words]) == 1

@@ -179,7 +179,7 @@ def _check_evaluation(suite: Suite, call: Call) -> None:
 def _train(suite: Suite, call: Call) -> int:
     settings = call.settings
     training = settings.training(suite, call.for_train)
-    steps = int(parse_forwarded(call.for_train).get("steps", settings.steps or suite.steps))
+    steps = settings.n_steps(suite, call.for_train)
     last = training.last
     command = train_command(suite, settings, call.for_train)
     if last is not None and last.step >= steps:
@@ -236,7 +236,7 @@ def _policy(suite: Suite, call: Call) -> tuple[str, str]:
     if last is not None:
         return str(last.policy), f"{last.step:06d}"
     if call.settings.dry_run and call.action == "all":
-        steps = int(parse_forwarded(call.for_train).get("steps", call.settings.steps or suite.steps))
+        steps = call.settings.n_steps(suite, call.for_train)
         name = f"{steps:0{max(6, len(str(steps)))}d}"
         return str(training.folder / "checkpoints" / name / "pretrained_model"), name
     if repository := call.settings.repository(suite):

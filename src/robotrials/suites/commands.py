@@ -14,6 +14,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import option
+from robotrials.plan.options import coerce
 from robotrials.suites.registry import Suite
 from robotrials.suites.training import Training
 
@@ -40,14 +41,19 @@ class SuiteSettings:
     slurm: bool = option(False, "print a batch script for Slurm that does this; start nothing")
 
     def check(self) -> None:
-        """Refuse numbers that cannot be meant.
+        """Refuse what cannot be meant.
 
         Raises:
-            ConfigError: one is below its least value.
+            ConfigError: a number is below its least value, or the name is that of no folder.
         """
         for name, least in (("gpus", -1), ("steps", 0), ("n_episodes", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"--{name} must be at least {least}, got {getattr(self, name)}")
+        if not self.policy_name.replace("_", "").replace("-", "").replace(".", "").isalnum():
+            raise ConfigError(
+                f"--policy_name={self.policy_name} names folders and a repository: letters, digits, -, _ and . only; "
+                "a checkpoint to start from is -- --policy.path=..."
+            )
 
     def repository(self, suite: Suite) -> str:
         """``{hub_user}/{policy_name}_{suite}``; empty without a user."""
@@ -55,6 +61,15 @@ class SuiteSettings:
 
     def job(self, suite: Suite) -> str:
         return f"{self.policy_name}_{suite.name}"
+
+    def n_steps(self, suite: Suite, forwarded: Sequence[str] = ()) -> int:
+        """Training steps: those forwarded to lerobot-train, else ``--steps``, else the suite's.
+
+        Raises:
+            ConfigError: those forwarded are no number.
+        """
+        given = parse_forwarded(forwarded).get("steps")
+        return coerce(given, int, "--steps after --") if given is not None else self.steps or suite.steps
 
     def training(self, suite: Suite, forwarded: Sequence[str] = ()) -> Training:
         """Where this suite is trained: ``--output_dir`` of lerobot-train, if that was forwarded, wins."""
@@ -71,7 +86,7 @@ def train_command(suite: Suite, settings: SuiteSettings, forwarded: Sequence[str
     """
     given = parse_forwarded(forwarded)
     training = settings.training(suite, forwarded)
-    steps = settings.steps or suite.steps
+    steps = settings.n_steps(suite, forwarded)
     if training.last is not None:
         training.require_dataset(given.get("dataset.repo_id", suite.dataset))
         # Everything else comes out of the checkpoint, as lerobot-train resumes.
