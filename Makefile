@@ -57,7 +57,7 @@ lint: setup
 	$(VENV)/bin/mypy
 
 test-core: setup
-	$(VENV)/bin/python -m pytest -q -m "$(MARKED)"
+	$(VENV)/bin/python -m pytest -q --durations=25 -m "$(MARKED)"
 
 test-lerobot: setup-lerobot
 	HF_HUB_OFFLINE=1 $(LEROBOT)/bin/python -m pytest -q tests/benchmarks tests/datasets tests/policies tests/serving tests/suites tests/examples/test_act_from_experts.py -m "$(MARKED)"
