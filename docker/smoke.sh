@@ -4,7 +4,7 @@
 set -euo pipefail
 : "${ROBOTRIALS_BENCHMARK:?this image is for no benchmark}"
 results=${SMOKE_RESULTS:-$(mktemp -d)}
-read -ra flags <<<"${ROBOTRIALS_SMOKE:-}"
+read -d '' -ra flags <<<"${ROBOTRIALS_SMOKE:-}" || true # it ends without the delimiter, by the end of the text
 [[ " $* " == *" --policy."* ]] || flags+=(--policy.type=random)
 robotrials eval --env.type="$ROBOTRIALS_BENCHMARK" "${flags[@]}" --eval.n_episodes=1 --eval.batch_size=1 \
   --output_dir="$results/run" "$@"

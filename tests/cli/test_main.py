@@ -101,3 +101,17 @@ def test_the_overview_costs_less_than_a_third_of_a_cpu_second() -> None:
     started = time.monotonic()
     assert min(cost() for _ in range(3)) < 0.3
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"), [("eval", "interrupted before any episode began"), ("compare", "interrupted\n")]
+)
+def test_ctrl_c_says_of_a_run_that_nothing_was_lost_and_of_other_verbs_that_they_stopped(
+    verb: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(words: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("robotrials.cli.main._dispatch", interrupted)
+    assert main([verb]) == 2
+    assert said in capsys.readouterr().err

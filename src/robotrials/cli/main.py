@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         began = isinstance(error, LedgerError) and not isinstance(error, UnreadableLedgerError)
         return PARTIAL if began else MISCONFIGURED
     except KeyboardInterrupt:
-        output.error("interrupted before any episode began")
+        output.error("interrupted" + (" before any episode began" if words[:1] in (["eval"], ["resume"]) else ""))
         return PARTIAL
     finally:
         output.flush()
