@@ -4,6 +4,7 @@ simulator that CI has installed is not skipped quietly."""
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Generator
 
@@ -23,6 +24,14 @@ def _own_home() -> Generator[None, None, None]:
             del os.environ["ROBOTRIALS_HOME"]
         else:
             os.environ["ROBOTRIALS_HOME"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> None:
+    """A shell starts what it puts in the background with Ctrl-C ignored, and all that it starts inherits that; tests
+    interrupt what they have started."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -15,13 +15,13 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
 from robotrials.running.evaluate import execute, prepare
 from robotrials.running.observer import SilentObserver
+from tests.running.engine import worker_processes
 
 SPRINT = {"n_episodes": 4, "batch_size": 2, "record": "none"}
 
@@ -81,10 +81,7 @@ def test_after_a_worker_was_killed(case: str, tmp_path: Path, reference: dict[st
 
     def kill_one() -> None:
         wait_for_records(directory, 1)
-        workers = [
-            c for c in psutil.Process().children() if "robotrials.running.worker_process" in " ".join(c.cmdline())
-        ]
-        victim = random.Random(3).choice(workers)
+        victim = random.Random(3).choice(worker_processes())
         victim.kill()
         killed.append(victim)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
@@ -53,3 +56,13 @@ def digest(directory: Path) -> str:
 
 def without(config: RunConfig, **env: str) -> RunConfig:
     return replace(config, env=replace(config.env, options={**config.env.options, **env}))
+
+
+def worker_processes() -> list[psutil.Process]:
+    """Those that this process has started and that live."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # gone, or a zombie, since it was listed
+            if "robotrials.running.worker_process" in child.cmdline():
+                found.append(child)
+    return found

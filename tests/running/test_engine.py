@@ -22,7 +22,7 @@ from robotrials.results.record import EndReason
 from robotrials.running.evaluate import execute, prepare, prepare_resume
 from robotrials.running.queue import FAIL_FAST_AFTER
 from tests import toy
-from tests.running.engine import Listener, digest, run, toy_config
+from tests.running.engine import Listener, digest, run, toy_config, worker_processes
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def worker_pids() -> list[int]:
-    """Worker processes that this process has started."""
-    children = psutil.Process().children()
-    return [c.pid for c in children if "robotrials.running.worker_process" in " ".join(c.cmdline())]
+    return [process.pid for process in worker_processes()]
 
 
 def test_no_worker_outlives_a_run(tmp_path: Path) -> None:
