@@ -16,6 +16,7 @@ from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome,
 from robotrials.benchmarks.foreign_probe import Scene, ask
 from robotrials.benchmarks.gym_layout import lay_out
 from robotrials.benchmarks.gym_success import KNOWN_KEYS, truth
+from robotrials.benchmarks.quiet import keep_imports_quiet
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.episode import EpisodeSpec
@@ -83,6 +84,7 @@ class ForeignBenchmark(Benchmark):
 
     def single(self, task: TaskSpec) -> SingleEnv:
         """Build, and keep the one environment of ``task``."""
+        keep_imports_quiet()
         built = self.build()
         kept = built[task.suite][task.id]
         for suite, environments in built.items():

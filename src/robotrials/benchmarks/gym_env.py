@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from robotrials.benchmarks.base import Env, Observation, StepOutcome
 from robotrials.benchmarks.gym_layout import IMAGE, Layout, lay_out
 from robotrials.benchmarks.gym_success import SuccessRule
 from robotrials.benchmarks.mujoco_snapshot import data_arrays
+from robotrials.benchmarks.quiet import keep_imports_quiet
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
@@ -45,7 +45,7 @@ def make_simulator(recipe: Recipe) -> Any:
     Raises:
         ConfigError: an unknown id, a module that cannot be imported, or arguments that it does not take.
     """
-    _quiet()
+    keep_imports_quiet()
     import gymnasium
 
     name = _register(recipe)
@@ -68,17 +68,6 @@ def _sentence(said: str) -> str:
     """With one stop at its end, which Gymnasium's guesses have: "Did you mean: `Hopper`?"."""
     said = said.strip().rstrip(".")
     return said if said.endswith(("?", "!")) else f"{said}."
-
-
-def _quiet() -> None:
-    """Keep imports from printing: pygame greets and looks for a screen, packages of the Farama Foundation tell news."""
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
-        from farama_notifications import notifications
-    except ImportError:
-        return
-    notifications.clear()
 
 
 def _register(recipe: Recipe) -> str:

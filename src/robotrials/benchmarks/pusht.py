@@ -6,8 +6,6 @@ which is what lerobot-eval (LeRobot 0.6.1) runs. Here a picture is drawn only wh
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import OPENCV_LIBRARIES, Installation
+from robotrials.benchmarks.quiet import keep_imports_quiet
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -114,14 +113,10 @@ class PushTEnv(Env):
     """One PushT scene."""
 
     def __init__(self, task: TaskSpec, config: PushTConfig) -> None:
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        with warnings.catch_warnings():
-            # pygame warns on import that it uses pkg_resources, which gym-pusht silences for older setuptools only.
-            warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
-            import cv2
-            from gym_pusht.envs.pusht import PushTEnv as Simulator
-            from gym_pusht.envs.pusht import pymunk_to_shapely
+        keep_imports_quiet()
+        import cv2
+        from gym_pusht.envs.pusht import PushTEnv as Simulator
+        from gym_pusht.envs.pusht import pymunk_to_shapely
 
         cv2.setNumThreads(1)  # it heeds no environment variable, and would start a thread per core for 96 x 96 pixels
         self._task = task
