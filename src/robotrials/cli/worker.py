@@ -68,7 +68,10 @@ def run(argv: Sequence[str]) -> int:
     logs = flags.logs or Path(tempfile.mkdtemp(prefix="robotrials-worker-"))
     logs.mkdir(parents=True, exist_ok=True)
     door = None if flags.run is None else flags.run / CONNECT_FILE
-    is_on = lambda: door is None or door.exists()  # noqa: E731
+
+    def is_on() -> bool:
+        return door is None or door.exists()
+
     workers = RemoteWorkers(address, token, flags.n, logs, flags.python, is_on, flags.scenes)
 
     def leave(number: int, frame: object) -> None:
