@@ -77,7 +77,9 @@ fuzz: setup ## a million inputs for every decoder
 chaos: setup ## kills, stops, hangs, a full disk, a cut network, in full; ROBOTRIALS_CHAOS_SEED=N repeats a run
 	ROBOTRIALS_CHAOS=full $(VENV)/bin/python -m pytest -s -q tests/chaos
 
-test: lint test-core test-lerobot test-protocols test-formats test-simulators ## everything CI runs: ruff, mypy, all tests but those marked slow
+# Two at a time: the core's tests wait for processes half of their time. What fails does not keep the others from running.
+test: lint ## everything CI runs: ruff, mypy, all tests but those marked slow
+	$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=line test-core test-lerobot test-simulators test-protocols test-formats
 
 test-all: ## the slow ones, too
 	$(MAKE) test MARKED="slow or not slow"

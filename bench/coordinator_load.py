@@ -91,7 +91,7 @@ def run_load(n_workers: int, n_episodes: int, episode_s: float) -> dict[str, flo
             queue=queue,
             outcomes=Outcomes(queue, ledger, tally, observer),
             tally=tally,
-            job=Job(EnvChoice("load"), PolicyChoice("none"), None, plan.tasks, {}, folder, 20.0, 1.0),
+            job=Job(EnvChoice("load"), PolicyChoice("none"), None, plan.tasks, {}, folder, 20.0, 1.0, 120.0),
             terms=Terms(lambda episode: "no", lambda episode: ""),
             workers=WorkerPool(SwarmLauncher(process), 120.0, Crew(n_workers)),
             router=router,

@@ -8,6 +8,9 @@
    ideal, where every pass holds all eight; once while all run, and once with the last episodes finishing one by one.
 3. Requests a second that policy servers answer which compute nothing: two of them, and sixteen workers with states of
    8 floats, all on this machine, each asking as soon as it is answered.
+4. The same, where the workers are elsewhere, as nearly as one machine can show it: two processes, each of which asks
+   for eight sessions at a time and looks into every hundredth answer only. And a server's own CPU time for a request,
+   which says how many servers, each with a core of its own, hold how many requests.
 The last line is one JSON object.
 """
 
@@ -24,14 +27,19 @@ from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
 
 import numpy as np
+import psutil
 
 from robotrials.benchmarks.base import Observation
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.serving.client import ServedPolicy
+from robotrials.serving.messages import SERVER_TALK, Act, Attach, Chunk, Open, Share
 from robotrials.serving.server import PolicyServer
-from robotrials.wire.stream import address_of, listen
+from robotrials.wire.arrays import Layout
+from robotrials.wire.envelope import encode
+from robotrials.wire.shared import SharedBytes
+from robotrials.wire.stream import address_of, connect, listen
 
 TASK = TaskSpec("bench", "bench", 0, "do it", 500, 20.0, {}, ActionSpec(7, (-1.0,) * 7, (1.0,) * 7))
 FIXED_S, PER_ROW_S = 0.020, 0.0005
@@ -130,6 +138,53 @@ def requests(n_servers: int = 2, n_clients: int = 16, each: int = 8000) -> float
     return n_clients * each / wall
 
 
+def ask_for_many(where: str, rounds: int, ready: Barrier, n_sessions: int = 8) -> None:
+    """As that many workers would, for ``rounds`` requests each, at little cost to this machine."""
+    layout = Layout.of({"observation.state": np.zeros(8, np.float32)})
+    workers = []
+    for number in range(n_sessions):
+        stream, memory = connect(where, timeout_s=10.0), SharedBytes.create(layout.n_bytes)
+        stream.send(encode(Attach(f"w{number}", "secret")))
+        stream.receive()
+        stream.send(encode(Open(number, EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK)))
+        stream.send(encode(Share(layout, shared=True)), descriptor=memory.descriptor)
+        workers.append((stream, memory))
+    ready.wait()
+    for request in range(rounds):
+        for number, (stream, _) in enumerate(workers):
+            stream.send(encode(Act(request, number, {"task": "do it"})))
+        for number, (stream, _) in enumerate(workers):
+            frame = stream.receive()
+            if request % 100 == 0:
+                chunk = SERVER_TALK.decode(frame.header)
+                assert isinstance(chunk, Chunk)
+                assert (chunk.request, chunk.session, len(frame.body)) == (request, number, 28)
+
+
+def requests_from_elsewhere(n_servers: int = 2, rounds: int = 8000) -> tuple[float, float]:
+    """Requests a second that servers of a policy without any work answer together, and a server's CPU microseconds of
+    one."""
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(n_servers + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        servers = [in_child(f"unix://{folder}/server-{k}", Answering(0.0, 0.0)) for k in range(n_servers)]
+        askers = [context.Process(target=ask_for_many, args=(where, rounds, ready)) for _, where in servers]
+        for asker in askers:
+            asker.start()
+        ready.wait()
+        began = time.perf_counter()
+        for asker in askers:
+            asker.join()
+            if asker.exitcode:
+                raise SystemExit("a process that asked has failed")
+        wall = time.perf_counter() - began
+        cpu = sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid, _ in servers)
+        for pid, _ in servers:
+            end(pid)
+    n = n_servers * 8 * rounds
+    return n / wall, 1e6 * cpu / n
+
+
 def end(pid: int) -> None:
     os.kill(pid, 9)
     os.waitpid(pid, 0)
@@ -146,6 +201,9 @@ def main() -> None:
         figures[f"{name}_ideal_obs_per_s"] = round(ideal, 1)
         figures[f"{name}_share_of_ideal"] = round(reached / ideal, 3)
     figures["requests_per_s"] = round(requests())
+    asked, cost = requests_from_elsewhere()
+    figures["requests_from_elsewhere_per_s"] = round(asked)
+    figures["server_cpu_us_per_request"] = round(cost, 1)
     for name, value in figures.items():
         print(f"{name:32} {value:>12}")
     print(json.dumps({"bench": "serving", "python": sys.version.split()[0], **figures}))

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,29 @@ def test_a_worker_that_dies_is_missed_and_its_episode_runs_again(
     worker(f"--run={tmp_path / 'run'}")
     assert background.result().complete
     run(toy_config(tmp_path / "local", n_episodes=10, step_s=0.01))
+    assert digest(tmp_path / "run") == digest(tmp_path / "local")
+
+
+def faulty_config(directory: Path, **more: object) -> RunConfig:
+    config = toy_config(directory, **more)
+    return replace(config, env=replace(config.env, type="tests.chaos.faulty:Faulty"))
+
+
+def test_a_worker_that_hangs_with_python_s_lock_held_ends_itself_and_another_plays(
+    tmp_path: Path, worker: object
+) -> None:
+    background = Background(
+        tmp_path / "run", faulty_config, trouble="gil_once@a/2", step_timeout=2.0, tasks="a", n_episodes=4
+    )
+    joined = worker(f"--run={tmp_path / 'run'}", f"--logs={tmp_path / 'logs'}")
+    assert background.result().complete
+    assert joined.wait(20) == 0
+    said = joined.stdout.read()
+    assert said.count("ended (exit status 1)") == 1, said
+    logs = [log.read_text() for log in sorted((tmp_path / "logs").iterdir())]
+    assert "tests/chaos/faulty.py" in logs[0]  # where it hung
+    assert len(logs) == 2
+    run(toy_config(tmp_path / "local", tasks="a", n_episodes=4))
     assert digest(tmp_path / "run") == digest(tmp_path / "local")
 
 

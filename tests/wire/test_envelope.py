@@ -32,6 +32,7 @@ EXAMPLES: list[Message] = [
         "/runs/x",
         20.0,
         1.0,
+        120.0,
     ),
     Ready("w0", PolicySpec("p", {"task": None, "observation.state": Feature((4,))}, 4), {"torch": "2.11"}),
     Serve(PolicyChoice(None, "org/name"), True, 1.0),

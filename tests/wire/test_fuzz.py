@@ -56,7 +56,9 @@ SPEC = PolicySpec("p", dict(TASK.observations), 1)
 
 MESSAGES: list[Message] = [
     Hello("w0", 1, "host", "token"),
-    Job(EnvChoice("toy", {"a": [1, None]}), PolicyChoice("p"), None, (TASK,), {"a": "b"}, "/run", 20.0, 1.0, ("x",)),
+    Job(
+        EnvChoice("toy", {"a": [1, None]}), PolicyChoice("p"), None, (TASK,), {"a": "b"}, "/run", 20.0, 1.0, 9.0, ("x",)
+    ),
     Lease(1, EPISODE, 1, "no", "v.mp4"),
     Done(1, RECORD, note="n"),
     Beat("w0", "token", 1, 2, "infer", 3),

@@ -38,8 +38,9 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.datasets.analysis.analyse import analyse
     from robotrials.datasets.analysis.export import write
     from robotrials.datasets.analysis.page import findings
+    from robotrials.running.threads import available_cores
 
-    analysis = analyse(paths, settings, output.line)
+    analysis = analyse(paths, settings, output.line, available_cores())
     folder = settings.output_dir or Path("outputs/analysis") / "_".join(path.resolve().name for path in paths)
     page = write(analysis, folder.expanduser())
     for line in findings(analysis):

@@ -157,6 +157,7 @@ def _job(session: Session, beat_every: float, mark: str) -> Job:
         run_dir=str(session.run_dir),
         record_fps=config.eval.record_fps,
         beat_every=beat_every,
+        hung_s=config.eval.step_timeout,
         kept_cameras=session.kept_cameras,
         session=mark,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import signal
 import sys
@@ -27,6 +28,9 @@ ENDING = "end"
 """Phase of a worker that is on its way out by itself."""
 COORDINATOR_SILENT_S = 60.0
 """A worker that is apart waits so long for a sign of its coordinator: longer than a network may be cut."""
+_GRACE_S = 5.0
+_LOADING_S = 600.0
+"""Outside of an episode a process may hold Python's lock so much longer than within: it loads libraries and models."""
 
 
 @dataclass
@@ -53,11 +57,14 @@ def start_heart(
     pulse: Pulse,
     every: float,
     answered: bool = False,
+    hung_s: float = 0.0,
 ) -> None:
     """Send ``pulse`` to the coordinator every ``every`` seconds, for as long as this process and its parent live.
 
     ``answered``: the coordinator answers every beat, as it does to workers that are apart. Where it says stop, or
-    nothing for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code.
+    nothing for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code. While
+    such code holds Python's lock, this thread stands still, too: ``hung_s`` and a little later the process ends all the
+    same, and its log says where it hung.
     """
 
     def beat() -> None:
@@ -65,6 +72,9 @@ def start_heart(
         parent = os.getppid()
         heard = time.monotonic()
         while True:
+            if answered:  # a timer in C, which needs no lock of Python's
+                limit = hung_s + _GRACE_S + (0.0 if pulse.lease else _LOADING_S)
+                faulthandler.dump_traceback_later(limit, exit=True)
             time.sleep(every)
             if os.getppid() != parent:
                 os._exit(ADOPTED)

@@ -108,7 +108,8 @@ class Worker:
             log.info("stop: %s", first.reason)
             return
         job = cast(Job, _expect(first, Job))
-        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._apart)
+        beats = (job.beat_every, self._apart, job.hung_s)
+        start_heart(self._context, self._address, self._name, token, self._pulse, *beats)
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)

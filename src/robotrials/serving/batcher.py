@@ -85,8 +85,11 @@ class Batcher:
 
     def add(self, request: Request) -> None:
         self._waiting.append(request)
-        pace = self._paces.setdefault((request.client, request.session_number), _Pace())
-        if pace.is_thinking:
+        key = (request.client, request.session_number)
+        pace = self._paces.get(key)
+        if pace is None:
+            self._paces[key] = _Pace()
+        elif pace.is_thinking:
             thought = time.perf_counter() - pace.answered_at
             pace.think_s = thought if pace.think_s is None else 0.5 * (pace.think_s + thought)
             pace.is_thinking = False
@@ -102,7 +105,7 @@ class Batcher:
 
     def patience(self) -> float:
         """Seconds for which the next pass should still wait for more; 0: run it now."""
-        if not self._waiting or len(self._waiting) >= (self._max_batch or len(self._paces)):
+        if self.is_fast or not self._waiting or len(self._waiting) >= (self._max_batch or len(self._paces)):
             return 0.0
         now = time.perf_counter()
         if self._held_since is None:

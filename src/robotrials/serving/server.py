@@ -126,9 +126,8 @@ class PolicyServer:
 
     def _accept(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
-        connection.setblocking(True)
-        connection.settimeout(_STRANGER_S)  # a peer that stops in the middle of a message must not stop everybody
         client = _Client(self._next, Stream(connection))
+        client.stream.set_timeout(_STRANGER_S)  # a peer that stops in the middle of a message must not stop everybody
         self._next += 1
         self._clients[client.number] = client
         self._selector.register(connection, selectors.EVENT_READ, client)
@@ -151,6 +150,8 @@ class PolicyServer:
             self._attach(client, message)
         elif not client.name:
             raise WireError(f"{message.kind} before attach")
+        elif isinstance(message, Act):
+            self._enqueue(client, message, frame)
         elif isinstance(message, Open):
             if len(client.sessions) + len(client.failed) >= _MAX_SESSIONS_A_CLIENT:
                 raise WireError(f"more than {_MAX_SESSIONS_A_CLIENT} open sessions")
@@ -161,8 +162,6 @@ class PolicyServer:
             self._batcher.drop_session(client.number, message.session)
         elif isinstance(message, Share):
             self._share(client, message)
-        elif isinstance(message, Act):
-            self._enqueue(client, message, frame)
         else:
             raise WireError(f"{message.kind} is not for a server")
 

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import time
+from array import array
 from dataclasses import dataclass, field
 
 from robotrials.errors import WireError
@@ -15,7 +16,9 @@ from robotrials.wire.arrays import MAX_BYTES
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES
 
 _PREFIX = struct.Struct("<IQ")
+_TIMEVAL = struct.Struct("@ll")
 _MAX_DESCRIPTORS = 4
+_DESCRIPTORS_SIZE = socket.CMSG_LEN(_MAX_DESCRIPTORS * array("i").itemsize)
 _READ_SIZE = 16 * 1024
 """Control messages fit; of a large body the rest is read straight into its place."""
 
@@ -66,7 +69,7 @@ class Stream:
                 prefix = b""
             self._send_all([memoryview(prefix + header), *body])
         except OSError as error:
-            raise ConnectionLostError(f"the peer is gone: {error}") from None
+            raise _lost(error) from None
 
     @property
     def has_more(self) -> bool:
@@ -75,7 +78,11 @@ class Stream:
 
     def set_timeout(self, seconds: float | None) -> None:
         """How long one call may wait for the peer's bytes before it counts as gone; None: for ever."""
-        self._socket.settimeout(seconds)
+        # The kernel's own limit: with Python's, every call would first ask whether the socket is ready.
+        limit = _TIMEVAL.pack(*divmod(round(1e6 * (seconds or 0.0)), 1_000_000))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
+        self._socket.settimeout(None)
 
     def receive(self, max_body: int = MAX_BYTES, spin_s: float = 0.0, max_header: int = MAX_MESSAGE_BYTES) -> Frame:
         """The next message; for ``spin_s`` seconds it is looked for again and again before the process goes to sleep.
@@ -94,7 +101,7 @@ class Stream:
                 raise WireError(f"a message of {header_length} + {body_length} bytes exceeds the limits")
             self._fill(_PREFIX.size + header_length)
         except OSError as error:
-            raise ConnectionLostError(f"the peer is gone: {error}") from None
+            raise _lost(error) from None
         start = _PREFIX.size + header_length
         header = bytes(self._read[_PREFIX.size : start])
         body = bytearray(body_length)
@@ -104,7 +111,7 @@ class Stream:
         try:
             self._receive_into(memoryview(body)[there:])
         except OSError as error:
-            raise ConnectionLostError(f"the peer is gone: {error}") from None
+            raise _lost(error) from None
         return Frame(header, body)
 
     def take_descriptor(self) -> int | None:
@@ -140,10 +147,9 @@ class Stream:
         """Have at least ``n`` bytes read; small messages come whole with the first call."""
         while len(self._read) < n:
             if self.is_local:
-                data, descriptors, _, _ = socket.recv_fds(self._socket, _READ_SIZE, _MAX_DESCRIPTORS)
-                self._descriptors.extend(descriptors)
-                if len(self._descriptors) > _MAX_DESCRIPTORS:
-                    raise WireError("more descriptors than messages that announce one")
+                data, beside, _, _ = self._socket.recvmsg(_READ_SIZE, _DESCRIPTORS_SIZE)
+                if beside:
+                    self._keep_descriptors(beside)
             else:
                 data = self._socket.recv(_READ_SIZE)
             if not data:
@@ -151,12 +157,27 @@ class Stream:
                 raise ConnectionLostError(f"the peer closed {where}")
             self._read += data
 
+    def _keep_descriptors(self, beside: list[tuple[int, int, bytes]]) -> None:
+        for level, kind, data in beside:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found = array("i")
+                found.frombytes(data[: len(data) - len(data) % found.itemsize])
+                self._descriptors.extend(found)
+        if len(self._descriptors) > _MAX_DESCRIPTORS:
+            raise WireError("more descriptors than messages that announce one")
+
     def _receive_into(self, target: memoryview) -> None:
         while target.nbytes:
             count = self._socket.recv_into(target)
             if not count:
                 raise ConnectionLostError("the peer closed the connection in the middle of a message")
             target = target[count:]
+
+
+def _lost(error: OSError) -> ConnectionLostError:
+    if isinstance(error, BlockingIOError):
+        return ConnectionLostError("the peer stopped in the middle of a message")
+    return ConnectionLostError(f"the peer is gone: {error}")
 
 
 def listen(address: str) -> socket.socket:

@@ -10,8 +10,9 @@ import numpy as np
 
 from robotrials.datasets.analysis.catalogue import Catalogue, open_catalogue, require
 from robotrials.datasets.analysis.chunks import Chunks, aligned, cut, permuted
+from robotrials.datasets.analysis.fitting import Fitters
 from robotrials.datasets.analysis.lengths import Density, length_density
-from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, fit_mixture, single_thread
+from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, peaks
 from robotrials.datasets.analysis.reading import Episode, read_episodes
 from robotrials.datasets.analysis.settings import AnalysisSettings
 from robotrials.datasets.analysis.spread import Spread, ratio, spread
@@ -89,9 +90,12 @@ class _Set:
 
 
 def analyse(
-    paths: Sequence[Path], settings: AnalysisSettings, say: Callable[[str], None] = lambda words: None
+    paths: Sequence[Path],
+    settings: AnalysisSettings,
+    say: Callable[[str], None] = lambda words: None,
+    processes: int = 1,
 ) -> Analysis:
-    """Analyse one dataset, or two; ``say`` hears what is being done.
+    """Analyse one dataset, or two, with up to so many ``processes``; ``say`` hears what is being done.
 
     Raises:
         ConfigError: settings that cannot be meant, or two datasets that do not fit.
@@ -117,9 +121,10 @@ def analyse(
             )
     spreads = [spread(pieces, settings.bands, settings.seed) for pieces in chunks]
     results = []
-    for one, pieces, variance in zip(sets, chunks, spreads, strict=True):
-        say(f"counting modes of {one.name}")
-        results.append(_measure(one, pieces, variance, settings))
+    with Fitters(processes) as fitters:
+        for one, pieces, variance in zip(sets, chunks, spreads, strict=True):
+            say(f"counting modes of {one.name}")
+            results.append(_measure(one, pieces, variance, settings, fitters))
     return Analysis(
         settings,
         joints,
@@ -199,14 +204,13 @@ def _read(
     return full if len(full) == 2 else [whole]
 
 
-def _measure(one: _Set, pieces: Chunks, variance: Spread, settings: AnalysisSettings) -> SetResult:
+def _measure(one: _Set, pieces: Chunks, variance: Spread, settings: AnalysisSettings, fitters: Fitters) -> SetResult:
     bands = range(settings.bands)
     centred = aligned(one.episodes, settings.chunk, settings.bands)
     modes = tuple(
-        count_modes(centred.actions[centred.band == band], settings.draws, (settings.seed, 4, band)) for band in bands
+        count_modes(centred.actions[centred.band == band], settings.draws, (settings.seed, 4, band), fitters)
+        for band in bands
     )
-    with single_thread():
-        null = _null(one, pieces, settings)
     return SetResult(
         name=one.name,
         path=str(one.catalogue.root),
@@ -218,24 +222,21 @@ def _measure(one: _Set, pieces: Chunks, variance: Spread, settings: AnalysisSett
         spread=variance,
         gain=tuple(pieces.gain[pieces.band == band] for band in bands),
         modes=modes,
-        null=null,
+        null=_null(one, pieces, settings, fitters),
     )
 
 
-def _null(one: _Set, pieces: Chunks, settings: AnalysisSettings) -> tuple[int, ...]:
+def _null(one: _Set, pieces: Chunks, settings: AnalysisSettings, fitters: Fitters) -> tuple[int, ...]:
     """The modes of as many chunks whose progress was permuted within their episode, in each draw.
 
     What a band has beyond that has to do with how far the task has got. What it shares with it is how this robot moves
     at any time.
     """
     rng = np.random.default_rng([settings.seed, 2])
-    found = []
-    for _ in range(settings.draws):
-        rows = permuted(pieces, len(one.episodes), rng)
-        if len(rows) < MIN_CHUNKS:
-            return ()
-        found.append(fit_mixture(pieces.actions[rows], rng, 2).modes)
-    return tuple(found)
+    samples = [permuted(pieces, len(one.episodes), rng) for _ in range(settings.draws)]
+    if any(len(rows) < MIN_CHUNKS for rows in samples):
+        return ()
+    return peaks([pieces.actions[rows] for rows in samples], (settings.seed, 2), fitters)
 
 
 def _scatter(chunks: Sequence[Chunks], seed: int) -> Scatter:
