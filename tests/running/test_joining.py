@@ -36,7 +36,7 @@ class Background:
         settings = {"listen": "tcp://127.0.0.1:0", "runtime": "external", "batch_size": 0, **more}
         self._prepared = prepare(config(directory, **settings))
         self._result: RunResult | None = None
-        self._thread = threading.Thread(target=self._execute)
+        self._thread = threading.Thread(target=self._execute, daemon=True)  # a test that fails must end
         self._thread.start()
         wait_for(lambda: (directory / CONNECT_FILE).exists(), 30)
 

@@ -36,13 +36,29 @@ _LOADING_S = 600.0
 @dataclass
 class Pulse:
     """Where an episode is: written by the working thread, read by the one that sends heartbeats. The other way round
-    goes ``server``, where a worker's policy server is, once the coordinator has said so."""
+    goes ``server``, where a worker's policy server is, once the coordinator has said so.
+
+    ``hung_s``: code that holds Python's lock for so long in an episode ends this process, whose log says where it hung.
+    None: somebody else sees to it.
+    """
 
     lease: int = 0
     count: int = 0
     phase: str = "start"
     step: int = 0
     server: str | None = None
+    hung_s: float | None = None
+
+    def take(self, lease: int) -> None:
+        """An episode begins."""
+        self.lease, self.step = lease, 0
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Python's lock can be had: wait for the next sign of that."""
+        if self.hung_s is not None:  # a timer in C, which needs no lock
+            limit = self.hung_s + _GRACE_S + (0.0 if self.lease else _LOADING_S)
+            faulthandler.dump_traceback_later(limit, exit=True)
 
     def enter(self, phase: str) -> None:
         self.phase = phase
@@ -57,14 +73,11 @@ def start_heart(
     pulse: Pulse,
     every: float,
     answered: bool = False,
-    hung_s: float = 0.0,
 ) -> None:
     """Send ``pulse`` to the coordinator every ``every`` seconds, for as long as this process and its parent live.
 
     ``answered``: the coordinator answers every beat, as it does to workers that are apart. Where it says stop, or
-    nothing for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code. While
-    such code holds Python's lock, this thread stands still, too: ``hung_s`` and a little later the process ends all the
-    same, and its log says where it hung.
+    nothing for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code.
     """
 
     def beat() -> None:
@@ -72,9 +85,7 @@ def start_heart(
         parent = os.getppid()
         heard = time.monotonic()
         while True:
-            if answered:  # a timer in C, which needs no lock of Python's
-                limit = hung_s + _GRACE_S + (0.0 if pulse.lease else _LOADING_S)
-                faulthandler.dump_traceback_later(limit, exit=True)
+            pulse.go_on()
             time.sleep(every)
             if os.getppid() != parent:
                 os._exit(ADOPTED)

@@ -108,8 +108,8 @@ class Worker:
             log.info("stop: %s", first.reason)
             return
         job = cast(Job, _expect(first, Job))
-        beats = (job.beat_every, self._apart, job.hung_s)
-        start_heart(self._context, self._address, self._name, token, self._pulse, *beats)
+        self._pulse.hung_s = job.hung_s if self._apart else None
+        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._apart)
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)
@@ -188,7 +188,7 @@ class Worker:
     ) -> Done:
         """One episode, whatever happens in it."""
         episode, pulse = lease.episode, self._pulse
-        pulse.lease, pulse.step = lease.lease, 0
+        pulse.take(lease.lease)
         began, started_at = time.perf_counter(), time.time()
         video: EpisodeVideo | None = None
         spool: EpisodeSpool | None = None
