@@ -32,9 +32,10 @@ from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
-from robotrials.running.evaluate import execute, prepare
+from robotrials.running.evaluate import execute
 from robotrials.running.joining import CONNECT_FILE, read_door
 from robotrials.running.observer import SilentObserver
+from robotrials.running.prepare import prepare
 
 STEP_S = 0.020
 WORKERS = 8

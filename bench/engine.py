@@ -24,8 +24,9 @@ from robotrials.benchmarks.gl import gl_environment
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.plan import build_plan
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare
+from robotrials.running.evaluate import execute
 from robotrials.running.observer import SilentObserver
+from robotrials.running.prepare import prepare
 from robotrials.running.pulse import Pulse
 from robotrials.running.rollout import Rollout
 from robotrials.running.threads import available_cores, thread_limits

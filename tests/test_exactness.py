@@ -19,8 +19,9 @@ import pytest
 
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare
+from robotrials.running.evaluate import execute
 from robotrials.running.observer import SilentObserver
+from robotrials.running.prepare import prepare
 from tests.running.engine import worker_processes
 
 SPRINT = {"n_episodes": 4, "batch_size": 2, "record": "none"}

@@ -92,7 +92,8 @@ def evaluate(
         ConfigError: something cannot be meant; nothing has run.
         ContractError: policy and benchmark do not fit.
     """
-    from robotrials.running.evaluate import execute, prepare
+    from robotrials.running.evaluate import execute
+    from robotrials.running.prepare import prepare
 
     if not isinstance(policy, (str, Path, type)) and not callable(getattr(policy, "act", None)):
         raise ConfigError(f"evaluate: policy is a type, a path, a Policy class or a Policy object; got {policy!r}")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare
+from robotrials.running.evaluate import execute
 from robotrials.running.observer import SilentObserver
+from robotrials.running.prepare import prepare
 
 
 def outcomes(env: EnvChoice, directory: Path, workers: int, order: str = "longest", n_episodes: int = 2) -> str:

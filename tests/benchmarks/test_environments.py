@@ -18,7 +18,7 @@ from robotrials.benchmarks.registry import benchmark_class
 from robotrials.cli.main import main
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import EnvChoice
-from robotrials.running.evaluate import prepare_resume
+from robotrials.running.prepare import prepare_resume
 
 pytest.importorskip("gym_pusht")
 

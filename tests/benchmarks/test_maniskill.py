@@ -19,8 +19,9 @@ from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.task import TaskSpec
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare
+from robotrials.running.evaluate import execute
 from robotrials.running.observer import SilentObserver
+from robotrials.running.prepare import prepare
 from robotrials.running.stage import Place, Stage
 from tests.benchmarks.scenes import digest, episode, in_a_fresh_process, make
 

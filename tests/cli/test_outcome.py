@@ -11,7 +11,8 @@ from robotrials.cli.outcome import MAX_ERRORS, report_lines, to_rows
 from robotrials.cli.runner import closing, opening
 from robotrials.results.ledger import Ledger
 from robotrials.results.summary import RunSummary, summarize
-from robotrials.running.evaluate import PreparedRun, RunResult, prepare
+from robotrials.running.evaluate import RunResult
+from robotrials.running.prepare import PreparedRun, prepare
 from tests.results import tiny_run
 from tests.running.engine import toy_config
 

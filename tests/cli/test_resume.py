@@ -8,7 +8,8 @@ import pytest
 from robotrials.cli.resume import parse_resume
 from robotrials.errors import ConfigError
 from robotrials.plan.config import StatsSettings
-from robotrials.running.evaluate import execute, prepare_resume
+from robotrials.running.evaluate import execute
+from robotrials.running.prepare import prepare_resume
 from robotrials.stats.intervals import clopper_pearson, wilson
 from tests.running.engine import Listener, run, toy_config
 

@@ -22,7 +22,7 @@ from robotrials.policies import registry
 from robotrials.policies.remote import RemotePolicy
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import load_run_json
-from robotrials.running.evaluate import prepare
+from robotrials.running.prepare import prepare
 from robotrials.serving.standalone import Standalone
 from tests.policies.toy_by_file import SEER, toy_config
 from tests.running.engine import digest, run

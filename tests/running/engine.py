@@ -11,8 +11,9 @@ import psutil
 
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import RunResult, execute, prepare
+from robotrials.running.evaluate import RunResult, execute
 from robotrials.running.observer import Progress
+from robotrials.running.prepare import prepare
 
 
 class Listener:

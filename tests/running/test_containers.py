@@ -19,7 +19,8 @@ import pytest
 
 from robotrials.errors import ConfigError
 from robotrials.plan.config import ContainerSettings, EnvChoice, PolicyChoice, RunConfig
-from robotrials.running.evaluate import RunResult, execute, prepare, prepare_resume
+from robotrials.running.evaluate import RunResult, execute
+from robotrials.running.prepare import prepare, prepare_resume
 from tests.running import docker_service
 from tests.running.contained import MARK
 from tests.running.docker_service import BASE, HASTY, IMAGE, docker

@@ -12,7 +12,8 @@ import pytest
 from robotrials.errors import ConfigError, DatasetError
 from robotrials.plan.config import EvalSettings
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare, prepare_resume
+from robotrials.running.evaluate import execute
+from robotrials.running.prepare import prepare, prepare_resume
 from tests.datasets.kept import decode
 from tests.running.engine import Listener, digest, run, toy_config, without
 from tests.running.test_engine import coordinator_process, wait_for_records

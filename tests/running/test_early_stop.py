@@ -21,7 +21,8 @@ from robotrials.plan.plan import Plan, build_plan
 from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.results.stored import balanced, read_run
 from robotrials.running.early_stop import EarlyStop
-from robotrials.running.evaluate import RunResult, execute, prepare, prepare_resume
+from robotrials.running.evaluate import RunResult, execute
+from robotrials.running.prepare import prepare, prepare_resume
 from robotrials.stats.stopping import WidthDecider
 from tests.results.tiny_run import task
 from tests.running.engine import Listener, digest, run, toy_config

@@ -19,7 +19,8 @@ import pytest
 from robotrials.errors import ConfigError, ContractError, IdentityError, RunLockedError
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason
-from robotrials.running.evaluate import execute, prepare, prepare_resume
+from robotrials.running.evaluate import execute
+from robotrials.running.prepare import prepare, prepare_resume
 from robotrials.running.queue import FAIL_FAST_AFTER
 from tests import toy
 from tests.running.engine import Listener, digest, run, toy_config, worker_processes

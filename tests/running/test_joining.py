@@ -19,9 +19,10 @@ from robotrials.plan.config import RunConfig
 from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
 from robotrials.running import roster
-from robotrials.running.evaluate import RunResult, execute, prepare
+from robotrials.running.evaluate import RunResult, execute
 from robotrials.running.joining import CONNECT_FILE, joining_rule, read_door
 from robotrials.running.messages import SESSION_FILE, Ready
+from robotrials.running.prepare import prepare
 from tests.running.engine import Listener, digest, run, scenes_config, toy_config
 
 ROOT = Path(__file__).parents[2]

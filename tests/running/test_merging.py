@@ -16,9 +16,10 @@ from robotrials.errors import ConfigError, IdentityError
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import load_run_json
-from robotrials.running.evaluate import execute, prepare, prepare_resume
+from robotrials.running.evaluate import execute
 from robotrials.running.merging import merge_runs
 from robotrials.running.observer import SilentObserver
+from robotrials.running.prepare import prepare, prepare_resume
 from tests.running.engine import digest, run, toy_config, without
 from tests.running.test_engine import wait_for_records
 

@@ -23,7 +23,8 @@ import pytest
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RaySettings, RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute, prepare, prepare_resume
+from robotrials.running.evaluate import execute
+from robotrials.running.prepare import prepare, prepare_resume
 from tests.running.engine import Listener, digest, run, toy_config
 from tests.running.processes import Coordinator, errors_on_the_way, n_finished, wait_for
 

@@ -8,7 +8,8 @@ import pytest
 
 from robotrials.errors import ConfigError
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import RunResult, execute, prepare
+from robotrials.running.evaluate import RunResult, execute
+from robotrials.running.prepare import prepare
 from tests.running.engine import Listener, digest, run, scenes_config, toy_config
 
 

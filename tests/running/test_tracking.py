@@ -13,7 +13,8 @@ import pytest
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import WandbSettings
-from robotrials.running.evaluate import execute, prepare_resume
+from robotrials.running.evaluate import execute
+from robotrials.running.prepare import prepare_resume
 from robotrials.running.tracking import open_tracker
 from tests.running.engine import Listener, run, toy_config
 

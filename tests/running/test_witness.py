@@ -9,7 +9,7 @@ from robotrials.cli.runner import carry_out
 from robotrials.plan.task import ActionSpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import Signals
-from robotrials.running.evaluate import prepare
+from robotrials.running.prepare import prepare
 from robotrials.running.witness import WATCHED_EPISODES, Witness
 from tests.running.engine import run, toy_config
 

@@ -12,7 +12,8 @@ from robotrials.results.diagnosis import failure_clusters, look_at_first
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import load_run_json
 from robotrials.results.stored import read_run
-from robotrials.running.evaluate import PreparedRun, RunResult
+from robotrials.running.evaluate import RunResult
+from robotrials.running.prepare import PreparedRun
 
 
 def advice_lines(prepared: PreparedRun, result: RunResult) -> list[tuple[str, str | Text]]:

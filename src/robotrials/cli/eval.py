@@ -25,7 +25,7 @@ def run(argv: Sequence[str]) -> int:
         output.note("--seed=null: a new run draws its seed when it starts, so these seeds are an example")
     # Imported after parsing: a misspelt flag is answered before numpy and sockets are loaded.
     from robotrials.cli.runner import carry_out
-    from robotrials.running.evaluate import prepare
+    from robotrials.running.prepare import prepare
 
     prepared = prepare(call.config)
     if push is not None:

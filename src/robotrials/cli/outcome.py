@@ -17,7 +17,8 @@ from robotrials.cli.table import Row, Suite, results_table
 from robotrials.policies import registry as policies
 from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.dataset import DatasetMade
-from robotrials.running.evaluate import PreparedRun, RunResult
+from robotrials.running.evaluate import RunResult
+from robotrials.running.prepare import PreparedRun
 
 MAX_ERRORS = 5
 """Different error messages shown."""

@@ -15,7 +15,7 @@ from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.results.rundir import identity_hash
 from robotrials.running.dataset import DatasetPlan
-from robotrials.running.evaluate import PreparedRun
+from robotrials.running.prepare import PreparedRun
 
 
 def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:

@@ -20,7 +20,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     directory, dry_run, stats = parse_resume(argv)
     from robotrials.cli.runner import carry_out
-    from robotrials.running.evaluate import prepare_resume
+    from robotrials.running.prepare import prepare_resume
 
     return carry_out(prepare_resume(directory, stats), dry_run=dry_run)
 

@@ -16,7 +16,8 @@ from robotrials.cli.outcome import report_lines
 from robotrials.cli.plan_view import plan_lines, policy_title
 from robotrials.errors import RobotrialsError
 from robotrials.reporting.report import write_report
-from robotrials.running.evaluate import PreparedRun, RunResult, execute
+from robotrials.running.evaluate import RunResult, execute
+from robotrials.running.prepare import PreparedRun
 
 COMPLETE, PARTIAL = 0, 2
 

@@ -17,7 +17,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan.options import coerce
 
 if TYPE_CHECKING:
-    from robotrials.running.evaluate import PreparedRun
+    from robotrials.running.prepare import PreparedRun
     from robotrials.tuning.advise import Advice
     from robotrials.tuning.figures import Figures
     from robotrials.tuning.model import Layout, Prediction
@@ -57,7 +57,7 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.cli.flags import parse_eval
 
     call = parse_eval(words)
-    from robotrials.running.evaluate import prepare
+    from robotrials.running.prepare import prepare
     from robotrials.tuning.advise import advise
     from robotrials.tuning.measure import measure
     from robotrials.tuning.model import Layout

@@ -56,7 +56,7 @@ def run(argv: Sequence[str]) -> int:
         return COMPLETE
     call = parse(argv)
     from robotrials.cli.runner import carry_out
-    from robotrials.running.evaluate import prepare
+    from robotrials.running.prepare import prepare
     from robotrials.suites.training import Training
     from robotrials.suites.watch import PAGE, arrivals, check_before_waiting, config_for, read_curve, write_curve
 

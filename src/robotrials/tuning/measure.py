@@ -25,9 +25,9 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.policies import registry as policies
 from robotrials.running.assembly import slot_of
-from robotrials.running.evaluate import PreparedRun
 from robotrials.running.launchers.local import LocalLauncher
 from robotrials.running.memory import available_memory
+from robotrials.running.prepare import PreparedRun
 from robotrials.running.pulse import TOKEN_VARIABLE
 from robotrials.running.recording import RecordRule
 from robotrials.running.threads import available_cores, thread_limits
