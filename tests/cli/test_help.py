@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import re
 import shlex
 
 import pytest
 
+from robotrials import cli
 from robotrials.benchmarks import registry as benchmarks
 from robotrials.cli.flags import LINE_ONLY, NAMED, SET, TOP, parse_eval
 from robotrials.cli.help import OVERVIEW, RESUME, WIDTH, eval_page, flag_rows
@@ -30,6 +33,17 @@ def test_every_field_says_what_it_is_for_and_its_default() -> None:
     assert rows["eval.n_episodes"] == ("--eval.n_episodes=N", "episodes of every task [50]")
     assert rows["eval.exact"][1].endswith("[true]")
     assert rows["eval.order"][0] == "--eval.order=longest|shuffled|balanced"
+
+
+def verbs() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(cli.__path__)]
+
+
+@pytest.mark.parametrize("name", verbs())
+def test_the_page_of_every_verb_fits_eighty_columns(name: str) -> None:
+    text = getattr(importlib.import_module(f"robotrials.cli.{name}"), "HELP", "")
+    text = text if isinstance(text, str) else ""  # eval's is made when it is asked for, and tested above
+    assert [line for line in text.splitlines() if len(line) > WIDTH] == []
 
 
 @pytest.mark.parametrize("text", [OVERVIEW, RESUME])

@@ -79,6 +79,17 @@ def test_a_mean_that_lacks_a_task_says_so(summary: RunSummary, prepared: Prepare
     assert "Overall    the mean is over 2 of 3 tasks: nothing of hard/hammer has finished\n" in text
 
 
+def test_a_run_that_stopped_early_says_that_the_intervals_of_the_table_are_not_made_for_it(
+    summary: RunSummary, prepared: PreparedRun
+) -> None:
+    stopping = {"rule": "width<=0.5", "words": "valid interval [9, 59]", "planned": 12, "counted": 6, "surplus": 0}
+    outcome = replace(result(summary, prepared.output_dir), stopping=stopping)
+    line = "the table's intervals suppose a number of episodes fixed beforehand: too narrow for a run that stops"
+    assert line in " ".join(report(prepared, outcome).split())
+    undecided = replace(outcome, stopping={**stopping, "counted": None})
+    assert line not in " ".join(report(prepared, undecided).split())
+
+
 def test_an_inexact_run_says_so(summary: RunSummary, prepared: PreparedRun) -> None:
     outcome = result(summary, prepared.output_dir)
     assert "--eval.exact=false" not in report(prepared, outcome)

@@ -81,7 +81,13 @@ def test_files_of_one_model_are_one_row_and_a_second_result_of_a_suite_is_anothe
             source("a", label="three", goal=[(0, 2)]),
         ]
     )
-    assert {model.name: model.labels for model in board.models} == {"a": ["one", "two"], "a (three)": ["three"]}
+    rows = {model.name: model.labels for model in board.models}
+    assert rows == {"a (one and 1 more)": ["one", "two"], "a (three)": ["three"]}
+
+
+def test_two_results_of_one_model_are_both_called_after_their_files() -> None:
+    board = make_board([source("a", label="one", goal=[(1, 2)]), source("a", label="two", goal=[(2, 2)])])
+    assert [model.name for model in board.models] == ["a (two)", "a (one)"]
 
 
 def test_a_file_that_does_not_say_its_benchmark_joins_the_only_one_with_that_suite() -> None:

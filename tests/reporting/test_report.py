@@ -209,11 +209,13 @@ def test_a_shard_has_a_page_even_if_it_has_no_episode_of_some_tasks(tmp_path: Pa
 def test_only_the_episodes_that_count_of_a_run_that_stopped_early_are_in_its_page(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     described = json.loads((run / "run.json").read_text())
-    described["stopping"] = {"rule": "width<=0.5", "counted": 6}
+    described["stopping"] = {"rule": "width<=0.5", "counted": 6, "words": "valid interval [9.0, 59.0]"}
     (run / "run.json").write_text(json.dumps(described))
     page = write_report([run]).path.read_bytes()
     assert "3 of 6 finished episodes" in words_of(page)
     assert "Stopped early (--until=width&lt;=0.5)" in words_of(page)
+    assert "suppose a number of episodes fixed beforehand" in words_of(page)
+    assert "What decided: valid interval [9.0, 59.0]." in words_of(page)
     assert read_data(page)["runs"][0]["episodes"]["index"] == [0, 1, 0, 1, 0, 1]
 
 

@@ -14,7 +14,7 @@ import pytest
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import WandbSettings
 from robotrials.running.evaluate import execute
-from robotrials.running.prepare import prepare_resume
+from robotrials.running.prepare import prepare, prepare_resume
 from robotrials.running.tracking import open_tracker
 from tests.running.engine import Listener, run, toy_config
 
@@ -117,6 +117,9 @@ def test_what_keeps_it_from_beginning_is_told_before_anything_runs(
     monkeypatch.setitem(__import__("sys").modules, "wandb", None)
     with pytest.raises(NotInstalledError, match=r"pip install 'robotrials\[wandb\]'"):
         open_tracker(config, {}, Listener())
+    with pytest.raises(NotInstalledError, match=r"pip install 'robotrials\[wandb\]'"):
+        prepare(config)
+    assert not (tmp_path / "run").exists()
     broken = Failing("trackio")
     broken.init = lambda **about: 1 / 0  # type: ignore[method-assign]
     monkeypatch.setitem(__import__("sys").modules, "trackio", broken)

@@ -174,6 +174,19 @@ def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         assert message.lower() in capsys.readouterr().err.lower()
 
 
+def test_the_list_says_which_suites_go_through_the_bridge_where_one_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["suite", "list"]) == 0
+    known = capsys.readouterr().out
+    assert all(name in known for name in SUITES)
+    assert "through" not in known
+    file = tmp_path / "mine.yaml"
+    file.write_text("dataset: a/b\nenv: {type: some_plugin}\n")
+    assert main(["suite", "list", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["mine", "a/b", "all", "50", "100,000", "lerobot_env"]
+
+
 def test_the_batch_script_is_bash_that_repeats_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suite", "all", "libero,pusht", "--gpus=4", "--slurm", "--", "--steps=5"]) == 0
     script = capsys.readouterr().out

@@ -57,6 +57,7 @@ def test_an_environment_without_a_type_adds_to_that_of_the_base(tmp_path: Path) 
         ("dataset: a/b\nenv: {type: pusht}\nn_episodes: 0", "n_episodes must be at least 1"),
         ("base: mine.yaml", "base 'mine.yaml' is no known suite"),
         ("base: libro", r"did you mean libero\?"),
+        ("dataset: a/b\nenv: {type: metawrld}", r"did you mean metaworld\?.*type: lerobot_env, config: metawrld"),
         ("name: ../x\ndataset: a/b\nenv: {type: pusht}", "it names folders"),
     ],
 )
@@ -65,6 +66,14 @@ def test_a_wrong_file_is_refused_by_what_is_wrong(tmp_path: Path, text: str, mes
     file.write_text(text)
     with pytest.raises(ConfigError, match=message):
         find(str(file))
+
+
+def test_an_environment_that_only_a_plugin_of_lerobot_has_is_left_to_lerobot(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    for name in ("gym_hil", "robolab", "my_file.py:Kitchen"):
+        file.write_text(f"dataset: a/b\nenv: {{type: '{name}', task: [x, y]}}\n")
+        assert find(str(file)).env["type"] == name
+    assert find(str(file)).tasks == "x,y"
 
 
 def test_an_unknown_suite_is_answered_with_the_nearest() -> None:

@@ -53,7 +53,14 @@ def test_every_checkpoint_has_the_same_run_but_for_path_and_directory(tmp_path: 
 
 @pytest.mark.parametrize(
     ("word", "message"),
-    [("--seed=null", "watch needs a seed"), ("--env.tsk=x", "unknown option --env.tsk"), ("--env.type=psht", "pusht?")],
+    [
+        ("--seed=null", "watch needs a seed"),
+        ("--env.tsk=x", "unknown option --env.tsk"),
+        ("--env.type=psht", "pusht?"),
+        ("--pol_s=3", "did you mean --poll_s?"),
+        ("--onse", "did you mean --once?"),
+        ("--seeed=3", "did you mean --seed?"),
+    ],
 )
 def test_what_no_checkpoint_could_be_evaluated_with_is_refused_before_there_is_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str, message: str

@@ -109,6 +109,7 @@ def _stopping(stopping: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     saved = planned - counted
     lines = [
         ("Until", f"{stopping['rule']}: {stopping['words']}"),
+        ("", "the table's intervals suppose a number of episodes fixed beforehand: too narrow for a run that stops"),
         ("Saved", f"{saved:,} of {draw.count(planned, 'episode')} ({100 * saved / planned:.0f} %)"),
     ]
     if stopping["surplus"]:

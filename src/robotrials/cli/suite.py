@@ -25,20 +25,22 @@ _METAVARS = {"policy_name": "NAME", "hub_user": "USER", "output_dir": "DIR", "tr
 _METAVARS |= {"dry_run": "BOOL", "slurm": "BOOL"}
 
 HELP = f"""\
-usage: robotrials suite list
+usage: robotrials suite list [FILE.yaml]
        robotrials suite train|eval|all SUITE[,SUITE] [--name=value ...]
-                        [-- flags of lerobot-train] [-- flags of robotrials eval]
+                        [-- flags of lerobot-train] [-- flags of eval]
 
 Train a policy on a suite's dataset with lerobot-train, evaluate it on all tasks
 of the suite in one plan, or both. The same command again goes on where this
-one stopped. SUITE: {", ".join(SUITES)}, or a YAML file of yours.
+one stopped. SUITE is one of
+{", ".join(SUITES)},
+or a YAML file of yours.
 Flags after -- override what the suite says; `eval` takes one such part, `all`
 takes the one of training first.
 
 {flag_lines(SuiteSettings, _METAVARS)}
 Examples
   robotrials suite all pusht --policy_name=act --dry_run
-  robotrials suite train libero --hub_user=me -- --steps=50000 --wandb.enable=true
+  robotrials suite train libero --hub_user=me -- --steps=50000
   robotrials suite eval libero,metaworld -- --policy.path=lerobot/smolvla_base
 """
 
@@ -63,7 +65,7 @@ def run(argv: Sequence[str]) -> int:
         return COMPLETE
     call = parse(argv)
     if call.action == "list":
-        _list()
+        _list(call.suites or tuple(SUITES.values()))
         return COMPLETE
     if call.settings.slurm:
         _print_script(call)
@@ -109,23 +111,20 @@ def parse(argv: Sequence[str]) -> Call:
     return Call(action, suites, settings, tuple(for_train), tuple(for_eval), tuple(argv))
 
 
-def _list() -> None:
-    from robotrials.benchmarks.registry import names
+def _list(suites: Sequence[Suite]) -> None:
+    """A line for each suite; how it is evaluated only where one goes through the bridge."""
     from robotrials.cli.listing import print_table
+    from robotrials.suites.commands import is_bridged
 
-    benchmarks = names()
-    rows = [
-        (
-            s.name,
-            s.dataset,
-            s.tasks or "all",
-            f"{s.n_episodes}",
-            f"{s.steps:,}",
-            "" if s.env["type"] in benchmarks else "lerobot_env",
-        )
-        for s in SUITES.values()
+    titles: tuple[str, ...] = ("suite", "dataset", "tasks", "episodes", "steps")
+    rows: list[tuple[str, ...]] = [
+        (s.name, s.dataset, s.tasks or "all", f"{s.n_episodes}", f"{s.steps:,}") for s in suites
     ]
-    print_table(("suite", "dataset", "tasks", "episodes", "steps", "through"), rows, elastic=2)
+    through = ["lerobot_env" if is_bridged(s.env) else "" for s in suites]
+    if any(through):
+        titles = (*titles, "through")
+        rows = [(*row, bridge) for row, bridge in zip(rows, through, strict=True)]
+    print_table(titles, rows, elastic=2)
 
 
 def _print_script(call: Call) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from robotrials.cli import output
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
-from robotrials.plan.options import coerce
+from robotrials.plan.options import coerce, nearest
 
 COMPLETE, PARTIAL = 0, 2
 OWN = {"poll_s": "30", "once": "false"}
@@ -25,9 +25,9 @@ command again goes on where this one stopped.
 
   --poll_s=SECONDS        how often to look for a new checkpoint [30]
   --once                  evaluate those that are there, do not wait
-  --output_dir=DIR        default TRAIN_DIR/evaluation: a run in DIR/STEP for each
-                          checkpoint, index.html, curve.json, and curve.png where
-                          matplotlib is installed
+  --output_dir=DIR        default TRAIN_DIR/evaluation: a run in DIR/STEP for
+                          each checkpoint, index.html, curve.json, and curve.png
+                          where matplotlib is installed
 
 All other flags are those of robotrials eval (its --help has them), without
 --policy.path.
@@ -111,6 +111,7 @@ def parse(argv: Sequence[str]) -> Call:
     if len(directories) != 1:
         raise ConfigError(f"watch takes one directory, first: robotrials watch TRAIN_DIR ...; got {len(directories)}")
     train_dir = Path(directories[0]).expanduser().absolute()
+    _refuse_misspelt(rest)
     if any(word.replace("-", "_").startswith("__policy.path") for word in rest):
         raise ConfigError("watch takes no --policy.path: it evaluates the checkpoints of TRAIN_DIR")
     # A path is what tells eval that checkpoints are of LeRobot; each checkpoint's own takes its place.
@@ -120,3 +121,19 @@ def parse(argv: Sequence[str]) -> Call:
         raise ConfigError(f"--poll_s must be above 0, got {poll_s:g}")
     once = coerce(own.get("once", OWN["once"]), bool, "--once")
     return Call(train_dir, (config.output_dir or train_dir / "evaluation").absolute(), config, poll_s, once)
+
+
+def _refuse_misspelt(words: Sequence[str]) -> None:
+    """A flag that is nearer to one of this verb than to any of ``eval``, which would not know the right name.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    from robotrials.cli.flags import KNOWN
+
+    own, others = [f"--{name}" for name in OWN], [f"--{name}" for name in KNOWN]
+    for word in words:
+        name = word.partition("=")[0]
+        hint = nearest(name.replace("-", "_").replace("__", "--", 1), [*own, *others])
+        if name.startswith("--") and any(hint == f" (did you mean {flag}?)" for flag in own):
+            raise ConfigError(f"unknown flag {name}{hint}")

@@ -22,16 +22,18 @@ usage: robotrials worker --run=DIR [--n=4]
        robotrials worker --connect=tcp://HOST:PORT --token_file=FILE [--n=4]
 
 Join a run that was started with --eval.listen, take episodes until it is
-complete, and leave. Workers may come and go at any time; Ctrl-C lets each finish
-its episode, a second one ends them at once: their episodes run again elsewhere.
+complete, and leave. Workers may come and go at any time; Ctrl-C lets each
+finish its episode, a second one ends them at once: their episodes run again
+elsewhere.
 
   --run=DIR           the run's directory, where both machines see the same disk
   --connect=ADDRESS   where the run listens, from where there is no such disk
   --token_file=FILE   its secret: the "token" in DIR/connect.json; or set
                       ROBOTRIALS_TOKEN. Videos are then sent to the run
   --n=N               workers, one process each [1]
-  --scenes=N          scenes in each of these processes, where the run's benchmark
-                      steps several at once; each counts as a worker [1]
+  --scenes=N          scenes in each of these processes, where the run's
+                      benchmark steps several at once; each counts as a worker
+                      [1]
   --python=PATH       interpreter that has the benchmark [this one]
   --logs=DIR          where they write what they do [a temporary folder]
 

@@ -16,9 +16,9 @@ from robotrials.errors import ConfigError
 T = TypeVar("T")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean X?)`` when one of ``known`` is close to ``name``, else an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """`` (did you mean X?)`` when one of ``known`` is like ``name``, from ``least`` to 1, else an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

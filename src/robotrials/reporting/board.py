@@ -135,13 +135,15 @@ def _with_env(sources: Sequence[Source]) -> list[Source]:
 
 def _models(sources: Sequence[Source]) -> list[Model]:
     """Sources of one model are one row (LIBERO's suites often are a file each); a second result of the same suite is a
-    row of its own, called after its file, because nothing says which one counts."""
+    row of its own, because nothing says which one counts: both are called after their files."""
     models: dict[str, Model] = {}
+    doubled: set[str] = set()
     for source in sources:
         keyed = {(source.env, suite): dict(tasks) for suite, tasks in source.suites.items()}
         name = source.model
         model = models.get(name)
         if model is not None and not keyed.keys().isdisjoint(model.suites):
+            doubled.add(name)
             name = f"{source.model} ({source.label})"
             model = models.get(name)
         if model is None:
@@ -150,6 +152,10 @@ def _models(sources: Sequence[Source]) -> list[Model]:
         if source.conditions:
             model.conditions.setdefault(source.env, source.conditions)
         model.suites.update(keyed)
+    for name in doubled:
+        model = models[name]
+        first, *others = model.labels
+        model.name = f"{name} ({first} and {len(others)} more)" if others else f"{name} ({first})"
     return list(models.values())
 
 

@@ -149,7 +149,11 @@ def _caveats(run: LoadedRun) -> Markup | None:
     if not run.described["config"]["eval"].get("exact", True):
         notes.append("Not exact (--eval.exact=false): outcomes may depend on how requests were batched.")
     if (stopping := run.described.get("stopping")) and stopping.get("counted") is not None:
-        notes.append(f"Stopped early (--until={stopping.get('rule', '')}): the episodes up to there count.")
+        notes.append(
+            f"Stopped early (--until={stopping.get('rule', '')}): the episodes up to there count. "
+            "The intervals on this page suppose a number of episodes fixed beforehand, and are too narrow for a run "
+            f"that stops by itself. What decided: {stopping.get('words') or 'not recorded'}."
+        )
     if run.described.get("mixed"):
         notes.append("Mixed (--allow_mixed=true): parts of this run were made under different conditions.")
     return tag("ul", *(tag("li", note) for note in notes), class_="caveats") if notes else None

@@ -34,6 +34,7 @@ from robotrials.running.directory import (
 from robotrials.running.early_stop import StopPlan, check_reference, plan_stop, was_decided
 from robotrials.running.launchers.container import ENGINES, Container
 from robotrials.running.recording import RecordRule
+from robotrials.running.tracking import require_backend
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     """
     RecordRule.parse(config.eval.record)
     _check_settings(config)
+    require_backend(config.wandb)
     config = _with_interpreters(config)
     if not as_recorded and config.eval.runtime not in ENGINES:
         config = replace(config, env=placed(config.env))

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -83,6 +85,19 @@ class Tracker:
             self._observer.on_message(f"{self._settings.backend} failed and is left alone from here on: {error}")
 
 
+def require_backend(settings: WandbSettings) -> None:
+    """
+    Raises:
+        NotInstalledError: logging is asked for, and the backend's package is missing. Imports nothing.
+    """
+    name = settings.backend
+    there = sys.modules[name] is not None if name in sys.modules else find_spec(name) is not None
+    if settings.enable and not there:
+        raise NotInstalledError(
+            f"--wandb.enable needs {settings.backend}: pip install 'robotrials[{settings.backend}]'"
+        )
+
+
 def open_tracker(config: RunConfig, described: dict[str, Any], observer: Observer) -> Tracker | None:
     """Begin, or go on with, the backend's run; its id is kept in ``described`` (run.json, ``tracking``). None if not
     asked for.
@@ -94,12 +109,8 @@ def open_tracker(config: RunConfig, described: dict[str, Any], observer: Observe
     settings = config.wandb
     if not settings.enable:
         return None
-    try:
-        backend = importlib.import_module(settings.backend)
-    except ModuleNotFoundError:
-        raise NotInstalledError(
-            f"--wandb.enable needs {settings.backend}: pip install 'robotrials[{settings.backend}]'"
-        ) from None
+    require_backend(settings)
+    backend = importlib.import_module(settings.backend)
     before = described.get("tracking") or {}
     run_id = settings.run_id or before.get("id") or _new_id(described)
     described["tracking"] = {"backend": settings.backend, "project": settings.project, "id": run_id}

@@ -172,12 +172,17 @@ def _fresh(suite: Suite, settings: SuiteSettings, folder: Path, steps: int, give
     return flags | dict(suite.train)
 
 
-def _env_flags(suite: Suite, given: Mapping[str, str]) -> dict[str, Any]:
-    """``--env.*``; what robotrials has no benchmark for goes through the bridge to LeRobot's environments."""
+def is_bridged(env: Mapping[str, Any]) -> bool:
+    """Whether robotrials has no benchmark of this type, so that it goes to LeRobot's environments."""
     from robotrials.benchmarks.registry import names
 
+    return env["type"] not in names() and ":" not in env["type"]
+
+
+def _env_flags(suite: Suite, given: Mapping[str, str]) -> dict[str, Any]:
+    """``--env.*``; what robotrials has no benchmark for goes through the bridge to LeRobot's environments."""
     env = dict(suite.env)
-    if env["type"] not in names() and ":" not in env["type"] and "env.type" not in given:
+    if is_bridged(env) and "env.type" not in given:
         options = {name: env.pop(name) for name in list(env) if name not in ("type", "task")}
         env = {**env, "type": "lerobot_env", "config": env["type"]}
         env |= {"options": json.dumps(options)} if options else {}

@@ -33,7 +33,9 @@ class Suite:
 
     @property
     def tasks(self) -> str:
-        return str(self.env.get("task", ""))
+        """As ``--env.task`` takes them."""
+        task = self.env.get("task", "")
+        return ",".join(map(str, task)) if isinstance(task, (list, tuple)) else str(task)
 
 
 _FOUR = "libero_spatial,libero_object,libero_goal,libero_10"
@@ -127,12 +129,27 @@ def read(path: Path) -> Suite:
     suite = build(Suite, values, f"{path}: ")
     if not isinstance(suite.env.get("type"), str):
         raise ConfigError(f"{path}: env.type is missing: which benchmark? It has {dict(suite.env)}")
+    _refuse_misspelt(suite.env["type"], path)
     for name in ("n_episodes", "steps", "batch_size"):
         if getattr(suite, name) < 1:
             raise ConfigError(f"{path}: {name} must be at least 1, got {getattr(suite, name)}")
     if not suite.name.replace("_", "").replace("-", "").isalnum():
         raise ConfigError(f"{path}: name {suite.name!r} must be of letters, digits, - and _: it names folders")
     return suite
+
+
+def _refuse_misspelt(env_type: str, path: Path) -> None:
+    """An unknown type goes to LeRobot, which has environments of plugins; one that is nearly ours is a slip of the
+    hand, and would be found only when LeRobot looks, after the training."""
+    from robotrials.benchmarks.registry import names
+
+    known = names()
+    hint = "" if env_type in known or ":" in env_type else nearest(env_type, known, least=0.8)
+    if hint:
+        raise ConfigError(
+            f"{path}: unknown env.type {env_type!r}{hint}; known: {', '.join(known)}; an environment of LeRobot that "
+            f"is called so: env: {{type: lerobot_env, config: {env_type}}}"
+        )
 
 
 def _check_shape(content: Mapping[Any, Any], path: Path) -> None:

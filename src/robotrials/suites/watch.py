@@ -29,11 +29,14 @@ def check_before_waiting(config: RunConfig) -> None:
 
     Raises:
         ConfigError: no seed is given: each checkpoint would draw its own episodes; or a wrong option of the benchmark.
+        NotInstalledError: figures are to be logged to what is not installed.
     """
     from robotrials.benchmarks.registry import make_benchmark
+    from robotrials.running.tracking import require_backend
 
     if config.seed is None:
         raise ConfigError("watch needs a seed: with --seed=null every checkpoint would draw other episodes")
+    require_backend(config.wandb)
     options = {name: value for name, value in config.env.options.items() if name != "python"}
     make_benchmark(replace(config.env, options=options))
 
