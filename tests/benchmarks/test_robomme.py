@@ -113,3 +113,21 @@ def test_a_missing_status_is_no_failure(scene: tuple[TaskSpec, Env], monkeypatch
     monkeypatch.setattr(fake.Env, "step", lambda self, action: (self._seen(), 0.0, True, False, {}))
     env.reset(episode(task, 3))
     assert env.step(np.zeros(8)).success is None
+
+
+def test_a_pose_out_of_reach_fails_the_episode_and_a_failing_simulator_does_not(
+    scene: tuple[TaskSpec, Env], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import robomme.env_record_wrapper as fake
+
+    task, env = scene
+    env.reset(episode(task, 3))
+    env.step(np.ones(8))
+    unreachable = {"status": "error", "error_message": "no joints reach it"}
+    monkeypatch.setattr(fake.Env, "step", lambda self, action: ({}, 0.0, True, False, unreachable))
+    assert env.step(np.ones(8)) == (0.0, True, False, False)
+    assert env.render().max() == 10  # what was last seen
+    broken = {"status": "error", "error_message": "a planner fell over", "exception_type": "ValueError"}
+    monkeypatch.setattr(fake.Env, "step", lambda self, action: (None, 0.0, True, False, broken))
+    with pytest.raises(RuntimeError, match="PickXtimes: ValueError: a planner fell over"):
+        env.step(np.ones(8))

@@ -146,9 +146,18 @@ class RoboMMEEnv(Env):
         return observation
 
     def step(self, action: np.ndarray) -> StepOutcome:
-        """Success is RoboMME's status ``success``; no status is no signal."""
-        self._raw, reward, terminated, truncated, info = self._sim.step(np.asarray(action, dtype=np.float32))
+        """Success is RoboMME's status ``success``; no status is no signal.
+
+        A pose out of the arm's reach ends the episode as a failure, without an observation: the last one stays.
+
+        Raises:
+            RuntimeError: its simulator failed, which RoboMME answers with the same status, and the exception's name.
+        """
+        raw, reward, terminated, truncated, info = self._sim.step(np.asarray(action, dtype=np.float32))
         status = info.get("status")
+        if status == "error" and "exception_type" in info:
+            raise RuntimeError(f"{self._task.name}: {info['exception_type']}: {info.get('error_message', '')}")
+        self._raw = raw or self._raw
         success = None if status is None else status == "success"
         return StepOutcome(float(reward), bool(terminated), bool(truncated), success)
 
