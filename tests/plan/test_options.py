@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_value_is_read_as_its_type(name: str, given: object, right: object) -> N
     [
         ("count", "1.5", "--x.count must be a whole number, got '1.5'"),
         ("count", 1.5, "--x.count must be a whole number"),
+        ("count", math.inf, "--x.count must be a whole number, got inf"),
         ("count", True, "--x.count must be a whole number"),
         ("count", "null", "--x.count must be a whole number"),
         ("ratio", "many", "--x.ratio must be a number"),

@@ -153,6 +153,15 @@ def test_a_simulator_that_is_missing_is_said_before_the_training_but_not_in_a_dr
     assert main([*words, "--dry_run"]) == 0
 
 
+def test_a_dry_run_checks_the_tasks_where_the_simulator_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("robotrials.benchmarks.installed.look_up", lambda env: None)
+    words = ["suite", "all", "metaworld", "--gpus=0", f"--output_dir={tmp_path}", "--dry_run"]
+    assert main([*words, "--", "--", "--env.task=reach-v33"]) == 1
+    assert "reach-v33" in capsys.readouterr().err
+
+
 def test_nothing_to_evaluate_is_said_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suite", "eval", "pusht", f"--output_dir={tmp_path}"]) == 1
     assert "robotrials suite train pusht" in capsys.readouterr().err
@@ -167,6 +176,8 @@ def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "pusht", "--gpu=1"], "did you mean --gpus?"),
         (["train", "pusht", "--gpus=-2"], "at least -1"),
         (["train", "pusht", "--policy_name=me/act"], "letters, digits"),
+        (["train", "pusht", "--hub_user=me/act"], "without a repository"),
+        (["train", "pusht", "--train_python=/nope"], "--train_python=/nope: no such interpreter"),
         (["train", "pusht", "--dry_run", "--", "--steps=many"], "--steps after -- must be a whole number, got 'many'"),
         (["train", "pusht", "--", "--a=1", "--", "--b=1"], "one part after --"),
     ):

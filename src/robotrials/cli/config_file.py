@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from robotrials.errors import ConfigError
 from robotrials.plan.config import SETTINGS
+from robotrials.strict_yaml import read_yaml
 
 SECTIONS = ("policy", "env", *SETTINGS)
 MAPS = ("rename_map",)
 """Names whose value is itself a map; any other map is a section, so that a misspelt one is met by name."""
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice: YAML's own rule is that the last one wins, silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key} is given twice", key_node.start_mark)
-            if isinstance(key, Hashable):
-                seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -38,14 +23,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: the file cannot be read, is not YAML, or is not a map of names to values.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--config_path={path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        content = yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {_where(error)}") from None
+    content = read_yaml(path, "--config_path=")
     if content is None:
         return {}
     if not isinstance(content, Mapping):
@@ -80,10 +58,3 @@ def _inside(section: Mapping[Any, Any]) -> dict[Any, Any]:
         return dict(section)
     said = {name: value for name, value in section.items() if name != "options" and value is not None}
     return {**said, **options}
-
-
-def _where(error: yaml.YAMLError) -> str:
-    """One line out of YAML's several: what is wrong, and where."""
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else problem

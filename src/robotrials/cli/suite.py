@@ -14,7 +14,7 @@ from pathlib import Path
 
 from robotrials.cli import output
 from robotrials.cli.words import flag_lines, split_words
-from robotrials.errors import ConfigError, RobotrialsError
+from robotrials.errors import ConfigError, NotInstalledError, RobotrialsError
 from robotrials.plan.options import build, nearest
 from robotrials.suites.commands import SuiteSettings, count_gpus, eval_words, parse_forwarded, train_command
 from robotrials.suites.registry import SUITES, Suite, find
@@ -154,7 +154,7 @@ def _carry_out(suite: Suite, call: Call) -> int:
 def _check_evaluation(suite: Suite, call: Call) -> None:
     """Refuse before the training what would be refused after it: a wrong flag, a task or a simulator that is not there.
 
-    A dry run asks for no simulator.
+    A dry run does without the simulator, and then without a check of the tasks.
     """
     from robotrials.benchmarks.installed import look_up, placed
     from robotrials.benchmarks.registry import make_benchmark
@@ -167,12 +167,17 @@ def _check_evaluation(suite: Suite, call: Call) -> None:
     config = parse_eval(words).config
     options = dict(config.env.options)
     env = EnvChoice(config.env.type, options, options.pop("python", None))
-    if call.settings.dry_run or config.eval.runtime in ENGINES:
-        make_benchmark(env)
-    else:
-        env = placed(env)
+    make_benchmark(env)
+    if config.eval.runtime in ENGINES:
+        return
+    env = placed(env)
+    try:
         look_up(env)
-        make_benchmark(env).tasks()
+    except NotInstalledError:
+        if call.settings.dry_run:
+            return
+        raise
+    make_benchmark(env).tasks()
 
 
 def _train(suite: Suite, call: Call) -> int:

@@ -88,7 +88,7 @@ def _number(value: Any, kind: type, words: str, flag: str) -> Any:
         raise ConfigError(f"{flag} must be {words}, got {value!r}")
     try:
         number = kind(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # of infinity there is no whole number
         raise ConfigError(f"{flag} must be {words}, got {value!r}") from None
     if kind is int and isinstance(value, float) and value != number:
         raise ConfigError(f"{flag} must be {words}, got {value!r}")

@@ -54,6 +54,10 @@ class SuiteSettings:
                 f"--policy_name={self.policy_name} names folders and a repository: letters, digits, -, _ and . only; "
                 "a checkpoint to start from is -- --policy.path=..."
             )
+        if "/" in self.hub_user:
+            raise ConfigError(f"--hub_user={self.hub_user} must be a user or an organisation, without a repository")
+        if self.train_python and shutil.which(Path(self.train_python).expanduser()) is None:
+            raise ConfigError(f"--train_python={self.train_python}: no such interpreter")
 
     def repository(self, suite: Suite) -> str:
         """``{hub_user}/{policy_name}_{suite}``; empty without a user."""
@@ -191,7 +195,7 @@ def _env_flags(suite: Suite, given: Mapping[str, str]) -> dict[str, Any]:
 
 def _train_text(value: Any) -> str:
     """A value of a YAML file as lerobot-train reads it: YAML again, where Python's own None would be a word."""
-    return json.dumps(value) if value is None or isinstance(value, (bool, list, dict)) else str(value)
+    return json.dumps(value, default=str) if value is None or isinstance(value, (bool, list, dict)) else str(value)
 
 
 def _eval_text(value: Any) -> str:
@@ -202,7 +206,7 @@ def _eval_text(value: Any) -> str:
 def _script(name: str, settings: SuiteSettings) -> str:
     """The console script of the interpreter that trains, else the one on the PATH."""
     python = settings.train_python or sys.executable
-    beside = Path(shutil.which(python) or python).parent / name
+    beside = Path(shutil.which(Path(python).expanduser()) or python).parent / name
     found = str(beside) if beside.is_file() else None if settings.train_python else shutil.which(name)
     if found is None and not (settings.dry_run or settings.slurm):
         raise NotInstalledError(

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from robotrials.errors import ConfigError
 from robotrials.plan.options import build, nearest
+from robotrials.strict_yaml import read_yaml
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,7 @@ def read(path: Path) -> Suite:
     Raises:
         ConfigError: as ``find``.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise ConfigError(
-            f"{path} is not valid YAML: {where}{getattr(error, 'problem', None) or str(error).splitlines()[0]}"
-        ) from None
+    content = read_yaml(path)
     if not isinstance(content, Mapping):
         raise ConfigError(f"{path} must hold a map: name, dataset, env, ...")
     _check_shape(content, path)
@@ -127,12 +117,13 @@ def read(path: Path) -> Suite:
     if missing:
         raise ConfigError(f"{path}: {missing[0]} is missing; a suite has name, dataset, env: {{type: ..., task: ...}}")
     suite = build(Suite, values, f"{path}: ")
-    if not isinstance(suite.env.get("type"), str):
+    if not isinstance(suite.env.get("type"), str) or not suite.env["type"]:
         raise ConfigError(f"{path}: env.type is missing: which benchmark? It has {dict(suite.env)}")
     _refuse_misspelt(suite.env["type"], path)
     for name in ("n_episodes", "steps", "batch_size"):
         if getattr(suite, name) < 1:
             raise ConfigError(f"{path}: {name} must be at least 1, got {getattr(suite, name)}")
+    _check_flags(suite, path)
     if not suite.name.replace("_", "").replace("-", "").isalnum():
         raise ConfigError(f"{path}: name {suite.name!r} must be of letters, digits, - and _: it names folders")
     return suite
@@ -163,6 +154,34 @@ def _check_shape(content: Mapping[Any, Any], path: Path) -> None:
             raise ConfigError(f"{path}: {name} must be a map such as {_MAPS[name]}, got {value!r}")
         if name in ("name", "dataset", "root", "base") and isinstance(value, (list, Mapping)):
             raise ConfigError(f"{path}: {name} must be text, got {value!r}")
+
+
+def _check_flags(suite: Suite, path: Path) -> None:
+    """Refuse what would get round the suite: its commands would no longer agree on what is where."""
+    for section, instead in _INSTEAD.items():
+        for name in getattr(suite, section):
+            words = instead.get(name.replace("-", "_")) or ("write env: {...}" if name.startswith("env.") else "")
+            if words:
+                raise ConfigError(f"{path}: {section} cannot hold {name}: {words}")
+
+
+_FOLDERS = "robotrials suite names the folders; give it --output_dir=DIR"
+_POLICY = "the evaluation takes what was trained; another policy follows --: -- --policy.path=..."
+_INSTEAD = {
+    "train": {
+        "steps": "write steps: N beside it",
+        "dataset.repo_id": "write dataset: OWNER/NAME beside it",
+        "dataset.root": "write root: FOLDER beside it",
+        "output_dir": _FOLDERS,
+    },
+    "eval": {
+        "eval.n_episodes": "write n_episodes: N beside it",
+        "output_dir": _FOLDERS,
+        "policy.path": _POLICY,
+        "policy.type": _POLICY,
+    },
+}
+"""Flags that a suite sets itself, and what to write instead."""
 
 
 _MAPS = {"env": "{type: pusht}", "train": "{policy.chunk_size: 16}", "eval": "{eval.record: none}"}
