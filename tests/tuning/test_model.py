@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from robotrials.tuning.advise import advise
+from robotrials.tuning.advise import advise, layouts
 from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost
-from robotrials.tuning.model import Layout, Task, Work, pace, predict
+from robotrials.tuning.model import Layout, Task, Work, bound, pace, predict
 
 COST = EpisodeCost(reset=0.1, step=0.01, render=0.0, infer=0.0, rest=0.0, film=0.0, steps=90, steps_a_look=1, busy=1.0)
 """One second an episode."""
@@ -118,3 +120,30 @@ def test_films_cost_the_episodes_that_are_filmed() -> None:
 def test_a_task_that_was_not_played_is_like_the_others() -> None:
     assert predict(figures(), [Task("other", 100, 500)], Layout(4)).wall_s == pytest.approx(28.0)
     assert predict(figures(), [Task("other", 100, 45)], Layout(4)).wall_s < 28.0
+
+
+@pytest.mark.parametrize("own_device", [True, False])
+def test_what_cannot_be_best_is_not_simulated(own_device: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = replace(COST, step=0.01, render=0.02, steps=200, steps_a_look=10, transfer=1e-4)
+    policy = server(infer={1: 0.02, 4: 0.03, 8: 0.04}, other={16: 0.06, 32: 0.1}, max_batch=8, own_device=own_device)
+    many = figures(cost, 16, policy, gpus=4, build_s=0.5)
+    tasks, usual = [Task("t", 500, 500)], Layout(22, 1)
+    everything = {layout: predict(many, tasks, layout) for layout in layouts(many, tasks, usual)}
+    for layout, prediction in everything.items():
+        assert predict(many, tasks, layout, bound).wall_s <= 1.02 * prediction.wall_s, layout
+    simulated = []
+
+    def counted(*more: object) -> object:
+        simulated.extend(more[2:3] if len(more) == 3 else ())
+        return predict(*more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("robotrials.tuning.advise.predict", counted)
+    advice = advise(many, tasks, usual)
+    assert advice.best.wall_s <= 1.06 * min(prediction.wall_s for prediction in everything.values())
+    assert len(simulated) < 0.5 * len(everything)
+
+
+def test_advice_is_among_what_may_be() -> None:
+    many = figures(cores=4, server=server())
+    found = advise(many, [Task("t", 100, 500)], Layout(4, 2), lambda layout: layout.servers == 2)
+    assert found.best.layout.servers == 2

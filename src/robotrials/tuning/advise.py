@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from robotrials.tuning.figures import Figures
-from robotrials.tuning.model import Layout, Prediction, Task, predict
+from robotrials.tuning.model import Layout, Prediction, Task, bound, predict
 
 _WORTH = 1.03
 """A layout with more processes must be so much faster than one with fewer."""
 _MEMORY_SHARE = 0.85
 """Of what is free, for all processes of the run."""
 _MOST_WORKERS_A_CORE = 6
+_SERVER_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,33 @@ class Advice:
     why: str
 
 
-def advise(figures: Figures, tasks: Sequence[Task], usual: Layout) -> Advice:
-    """The fastest layout that fits into memory, the smallest among equals."""
-    predictions = [predict(figures, tasks, layout) for layout in layouts(figures, tasks, usual)]
-    fitting = [p for p in predictions if fits(figures, p)] or predictions[:1]
-    fastest = min(p.wall_s for p in fitting)
+def advise(
+    figures: Figures, tasks: Sequence[Task], usual: Layout, may_be: Callable[[Layout], bool] = lambda layout: True
+) -> Advice:
+    """The fastest layout that fits into memory, the smallest among equals, of those that ``may_be``."""
+    as_usual = predict(figures, tasks, usual)
+    ordered = sorted(filter(may_be, layouts(figures, tasks, usual)), key=_size) or [usual]
+    fitting: list[Prediction] = []
+    fastest = math.inf
+    for layout in ordered:
+        # What cannot be worth its size against a smaller one is not simulated.
+        if predict(figures, tasks, layout, bound).wall_s * _WORTH >= fastest:
+            continue
+        prediction = predict(figures, tasks, layout)
+        if fits(figures, prediction):
+            fitting.append(prediction)
+            fastest = min(fastest, prediction.wall_s)
     best = min(
         (p for p in fitting if p.wall_s <= fastest * _WORTH),
-        key=lambda p: (p.layout.workers + p.layout.servers, p.layout.max_batch or 0, p.wall_s),
+        key=lambda p: (*_size(p.layout), p.wall_s),
+        default=predict(figures, tasks, ordered[0]),
     )
     bottleneck, why = _bottleneck(figures, best)
-    return Advice(best, predict(figures, tasks, usual), bottleneck, why)
+    return Advice(best, as_usual, bottleneck, why)
+
+
+def _size(layout: Layout) -> tuple[int, int]:
+    return layout.workers + layout.servers, layout.max_batch or 0
 
 
 def fits(figures: Figures, prediction: Prediction) -> bool:
@@ -58,7 +75,7 @@ def layouts(figures: Figures, tasks: Sequence[Task], usual: Layout) -> Iterator[
     own = figures.server.own_device
     most = max(usual.servers, figures.gpus if own else figures.cores)
     batches = [None, *sorted(figures.server.other)]
-    for servers in range(1, most + 1):
+    for servers in sorted({n for n in _SERVER_COUNTS if n <= most} | {usual.servers, most}):
         for batch in batches:
             yield from (Layout(n, servers, batch) for n in counts if n >= servers)
 

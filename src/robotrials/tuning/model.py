@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost, draw_lengths
@@ -17,7 +17,10 @@ from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost, draw_len
 _SPREAD = 0.2
 """Of the time between two looks: steps differ, and without it simulated workers march in step."""
 _LOOKS_A_WORKER = 25
+_LOOKS = 1000
+"""Of all workers together; where there are many of them, none needs as many."""
 _WARM_LOOKS = 5
+_MOMENT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -65,48 +68,78 @@ def pace(work: Work, layout: Layout, cores: int, server: ServerCost | None, answ
     return _Simulation(work, layout, cores, server).run()
 
 
+def bound(work: Work, layout: Layout, cores: int, server: ServerCost | None, answer_s: float = 0.0) -> Pace:
+    """What no schedule of this layout can exceed: nobody waits, and every pass is of the best size."""
+    if layout.servers == 0 or server is None:
+        return pace(work, layout, cores, server, answer_s)
+    most = _cap(server, layout, -(-layout.workers // layout.servers))
+    sizes = [size for size in {1, most, *server.infer} if size <= most]
+    row_s = min(server.pass_s(size, layout.max_batch) / size + work.transfer for size in sizes)
+    on_core = work.think + (0.0 if server.own_device else row_s)
+    rate = min(layout.workers / (work.think + work.sleep + row_s), cores / on_core, layout.servers / row_s)
+    return Pace(rate, 1.0, rate * on_core / cores, rate * row_s / layout.servers)
+
+
+def _cap(server: ServerCost, layout: Layout, clients: int) -> int:
+    """Rows of a pass at most."""
+    limit = layout.max_batch if layout.max_batch is not None else server.max_batch
+    return max(1, min(limit or clients, clients))
+
+
 @dataclass
 class _Server:
     waiting: deque[int] = field(default_factory=deque)
     playing: list[int] = field(default_factory=list)
-    left: float = 0.0
     last_pass: float = 0.0
     held_until: float = 0.0
     clients: int = 0
 
 
 class _Simulation:
-    """Workers are ``thinking`` (on cores), ``sleeping``, or at their server."""
+    """Workers are ``thinking`` (on cores), ``sleeping``, or at their server.
+
+    Whoever is on a core gets an equal share, so one clock serves all of them: ``virtual`` is the core time that each
+    has had since the beginning, and what ends next is the least of the ends on that clock.
+    """
 
     def __init__(self, work: Work, layout: Layout, cores: int, server: ServerCost) -> None:
         self._work, self._layout, self._cores, self._cost = work, layout, cores, server
         self._draw = random.Random(0)
-        self._thinking: dict[int, float] = {w: self._spread(work.think) for w in range(layout.workers)}
+        self._now = self._virtual = 0.0
+        self._thinking: list[tuple[float, int]] = [(self._spread(work.think), w) for w in range(layout.workers)]
+        heapq.heapify(self._thinking)
         self._sleeping: list[tuple[float, int]] = []
+        self._passes: list[tuple[float, int]] = []
+        """When each pass ends and in which server: on the clock of the cores, or on that of a device of its own."""
         self._servers = [_Server() for _ in range(layout.servers)]
         for worker in range(layout.workers):
             self._servers[worker % layout.servers].clients += 1
-        self._now = 0.0
+        self._asked: set[int] = set()
+        """Servers that wait with requests."""
 
     def run(self) -> Pace:
         warm = _WARM_LOOKS * self._layout.workers
-        wanted = warm + _LOOKS_A_WORKER * self._layout.workers
+        wanted = warm + min(_LOOKS_A_WORKER * self._layout.workers, max(_LOOKS, _WARM_LOOKS * self._layout.workers))
         done = passes = rows = 0
         since = cores_busy = servers_busy = 0.0
         while done < wanted:
             self._start_passes()
-            step, speed, on_cores = self._next_step()
+            on_cores = len(self._thinking) + (0 if self._cost.own_device else len(self._passes))
+            speed = min(1.0, self._cores / on_cores) if on_cores else 1.0
+            step = self._next_step(speed)
             is_counted = done >= warm
             if is_counted and since == 0.0:
                 since = self._now
             self._now += step
+            self._virtual += step * speed
             if is_counted:
                 cores_busy += step * min(self._cores, on_cores)
-                servers_busy += step * sum(bool(server.playing) for server in self._servers)
-            for ended in self._advance(step, speed):
-                done += len(ended)
+                servers_busy += step * len(self._passes)
+            self._stop_thinking()
+            for ended in self._end_passes():
+                done += ended
                 if is_counted:
-                    passes, rows = passes + 1, rows + len(ended)
+                    passes, rows = passes + 1, rows + ended
         elapsed = max(self._now - since, 1e-9)
         return Pace(
             rows / elapsed,
@@ -116,58 +149,63 @@ class _Simulation:
         )
 
     def _spread(self, seconds: float) -> float:
-        return max(1e-9, seconds * self._draw.uniform(1.0 - _SPREAD, 1.0 + _SPREAD))
+        return max(_MOMENT, seconds * self._draw.uniform(1.0 - _SPREAD, 1.0 + _SPREAD))
 
-    def _cap(self, server: _Server) -> int:
-        limit = self._layout.max_batch if self._layout.max_batch is not None else self._cost.max_batch
-        return max(1, min(limit or server.clients, server.clients))
+    @property
+    def _pass_clock(self) -> float:
+        return self._now if self._cost.own_device else self._virtual
 
     def _start_passes(self) -> None:
-        for server in self._servers:
-            if server.playing or not server.waiting:
+        all_busy = not self._cost.own_device and len(self._thinking) >= self._cores
+        for number in sorted(self._asked):
+            server = self._servers[number]
+            cap = _cap(self._cost, self._layout, server.clients)
+            size = min(cap, len(server.waiting))
+            if size < cap and all_busy and self._now < server.held_until - _MOMENT:
                 continue
-            full = len(server.waiting) >= self._cap(server)
-            all_busy = not self._cost.own_device and len(self._thinking) >= self._cores
-            if not full and all_busy and self._now < server.held_until - 1e-12:
-                continue
-            server.playing = [server.waiting.popleft() for _ in range(min(self._cap(server), len(server.waiting)))]
-            rows = len(server.playing)
-            server.last_pass = self._cost.pass_s(rows, self._layout.max_batch) + rows * self._work.transfer
-            server.left = server.last_pass
+            server.playing = [server.waiting.popleft() for _ in range(size)]
+            server.last_pass = self._cost.pass_s(size, self._layout.max_batch) + size * self._work.transfer
+            heapq.heappush(self._passes, (self._pass_clock + server.last_pass, number))
+            self._asked.discard(number)
 
-    def _next_step(self) -> tuple[float, float, int]:
-        """Seconds until something ends, the speed on cores until then, and how many want one."""
-        passes = [server for server in self._servers if server.playing]
-        on_cores = len(self._thinking) + (0 if self._cost.own_device else len(passes))
-        speed = min(1.0, self._cores / on_cores) if on_cores else 1.0
-        ends = [left / speed for left in self._thinking.values()]
-        ends += [server.left / (1.0 if self._cost.own_device else speed) for server in passes]
-        ends += [self._sleeping[0][0] - self._now] if self._sleeping else []
-        ends += [s.held_until - self._now for s in self._servers if not s.playing and s.waiting]
-        return max(min(ends), 0.0), speed, on_cores
+    def _next_step(self, speed: float) -> float:
+        """Seconds until something ends, at this speed on cores."""
+        ends = [self._servers[number].held_until - self._now for number in self._asked]
+        if self._thinking:
+            ends.append((self._thinking[0][0] - self._virtual) / speed)
+        if self._passes:
+            ends.append((self._passes[0][0] - self._pass_clock) / (1.0 if self._cost.own_device else speed))
+        if self._sleeping:
+            ends.append(self._sleeping[0][0] - self._now)
+        return max(min(ends), 0.0)
 
-    def _advance(self, step: float, speed: float) -> list[list[int]]:
-        """Time goes on by ``step``; gives the workers of each pass that has ended."""
-        for worker in list(self._thinking):
-            self._thinking[worker] -= step * speed
-            if self._thinking[worker] <= 1e-12:
-                del self._thinking[worker]
-                heapq.heappush(self._sleeping, (self._now + self._spread(self._work.sleep), worker))
-        while self._sleeping and self._sleeping[0][0] <= self._now + 2e-9:
+    def _stop_thinking(self) -> None:
+        """Workers that have simulated until their next look sleep, or ask."""
+        while self._thinking and self._thinking[0][0] <= self._virtual + _MOMENT:
+            _, worker = heapq.heappop(self._thinking)
+            heapq.heappush(self._sleeping, (self._now + self._spread(self._work.sleep), worker))
+        while self._sleeping and self._sleeping[0][0] <= self._now + 2 * _MOMENT:
             _, worker = heapq.heappop(self._sleeping)
-            server = self._servers[worker % len(self._servers)]
+            number = worker % len(self._servers)
+            server = self._servers[number]
             if not server.waiting:
                 server.held_until = self._now + server.last_pass
             server.waiting.append(worker)
+            if not server.playing:
+                self._asked.add(number)
+
+    def _end_passes(self) -> list[int]:
+        """The rows of each pass that has ended; its workers go on."""
         ended = []
-        for server in self._servers:
-            if server.playing:
-                server.left -= step * (1.0 if self._cost.own_device else speed)
-                if server.left <= 1e-12:
-                    ended.append(server.playing)
-                    for worker in server.playing:
-                        self._thinking[worker] = self._spread(self._work.think)
-                    server.playing = []
+        while self._passes and self._passes[0][0] <= self._pass_clock + _MOMENT:
+            _, number = heapq.heappop(self._passes)
+            server = self._servers[number]
+            ended.append(len(server.playing))
+            for worker in server.playing:
+                heapq.heappush(self._thinking, (self._virtual + self._spread(self._work.think), worker))
+            server.playing = []
+            if server.waiting:
+                self._asked.add(number)
         return ended
 
 
@@ -193,8 +231,9 @@ class Prediction:
     memory: float
 
 
-def predict(figures: Figures, tasks: Sequence[Task], layout: Layout) -> Prediction:
-    """The wall time of a run of ``tasks``: start, the schedule of all episodes at the steady pace, the end."""
+def predict(figures: Figures, tasks: Sequence[Task], layout: Layout, pace: Callable[..., Pace] = pace) -> Prediction:
+    """The wall time of a run of ``tasks``: start, the schedule of all episodes at the steady pace, the end. With
+    ``bound`` in the place of ``pace``: what it will at least be."""
     draw = random.Random(0)
     episodes: list[float] = []
     cost = _mixture(figures, tasks)
