@@ -97,6 +97,7 @@ bench: setup ## the figures of docs/benchmarks.md
 	$(VENV)/bin/python bench/schedule_simulation.py
 	$(VENV)/bin/python bench/distributed.py --chunk=10
 	$(VENV)/bin/python bench/tune.py
+	$(VENV)/bin/python bench/dataset_analysis.py
 
 $(DOCS)/$(STAMP): pyproject.toml requirements/docs.txt scripts/make_venv.sh
 	scripts/make_venv.sh $(DOCS) "$$(scripts/find_python.sh $(PYTHON))" 'docs' requirements/docs.txt

@@ -94,6 +94,7 @@ def evaluate(
     """
     from robotrials.running.evaluate import execute
     from robotrials.running.prepare import prepare
+    from robotrials.tuning.remembered import laid_out
 
     if not isinstance(policy, (str, Path, type)) and not callable(getattr(policy, "act", None)):
         raise ConfigError(f"evaluate: policy is a type, a path, a Policy class or a Policy object; got {policy!r}")
@@ -111,7 +112,8 @@ def evaluate(
             until=coerce(until, str | None, "evaluate: until"),
         )
         with _observer(progress) as observer:
-            result = execute(prepare(config), observer)
+            prepared, _ = laid_out(prepare(config))
+            result = execute(prepared, observer)
     return Evaluation(result.output_dir, result.summary, result.complete, tuple(result.failures))
 
 

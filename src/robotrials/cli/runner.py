@@ -18,6 +18,7 @@ from robotrials.errors import RobotrialsError
 from robotrials.reporting.report import write_report
 from robotrials.running.evaluate import RunResult, execute
 from robotrials.running.prepare import PreparedRun
+from robotrials.tuning.remembered import laid_out
 
 COMPLETE, PARTIAL = 0, 2
 
@@ -29,6 +30,9 @@ def carry_out(prepared: PreparedRun, dry_run: bool) -> int:
     """
     if prepared.rendering and prepared.rendering.note:
         output.note(prepared.rendering.note)
+    prepared, words = laid_out(prepared)
+    if words is not None:
+        output.note(words)
     console = draw.make_console(sys.stdout)  # its width and alphabet decide how the tables are laid out
     if dry_run:
         show(plan_lines(prepared, console))

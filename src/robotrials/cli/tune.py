@@ -35,8 +35,9 @@ draws, how long the run will take, and the command to paste.
 
 The flags are those of robotrials eval. Layout flags among them
 (--eval.batch_size, --eval.policy_servers) are what the advice is compared with.
-Measure while nothing else runs: busy cores are measured as slow ones. Nothing
-is written, and no run is begun.
+Measure while nothing else runs: busy cores are measured as slow ones. No run is
+begun. What was measured is remembered: later runs of this policy and benchmark
+on this machine that leave --eval.batch_size at 0 are laid out by it.
 
 Exit status
   0  measured
@@ -61,6 +62,7 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.tuning.advise import advise
     from robotrials.tuning.measure import measure
     from robotrials.tuning.model import Layout
+    from robotrials.tuning.remembered import plan_tasks, remember
 
     with _somewhere() as folder:
         prepared = prepare(replace(call.config, output_dir=folder / "run"))
@@ -69,6 +71,10 @@ def run(argv: Sequence[str]) -> int:
     usual = Layout(prepared.n_workers, prepared.n_servers)
     advice = advise(figures, plan_tasks(prepared), usual)
     command = command_for(words, prepared, figures, advice)
+    try:
+        remember(prepared, figures)
+    except OSError as error:
+        output.note(f"not remembered for later runs: {error}")
     if as_json:
         from robotrials.cli.listing import print_json
 
@@ -107,20 +113,6 @@ def _somewhere() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def plan_tasks(prepared: PreparedRun) -> list[Any]:
-    """The plan as the model takes it."""
-    from robotrials.running.recording import RecordRule
-    from robotrials.tuning.model import Task
-
-    rule = RecordRule.parse(prepared.config.eval.record)
-    found = {task.key: Task(task.name, 0, task.max_steps) for task in prepared.plan.tasks}
-    for episode in prepared.plan:
-        task = found[(episode.suite, episode.task)]
-        filmed = task.filmed + (rule.mode(episode) != "no")
-        found[(episode.suite, episode.task)] = replace(task, episodes=task.episodes + 1, filmed=filmed)
-    return [task for task in found.values() if task.episodes]
 
 
 def command_for(words: Sequence[str], prepared: PreparedRun, figures: Figures, advice: Advice) -> str:
