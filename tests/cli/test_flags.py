@@ -221,6 +221,44 @@ def test_flags_of_training_are_taken_with_one_line_where_the_policy_is_lerobots(
     assert [note.partition(" changes nothing: ")[0] for note in call.notes] == [word.partition("=")[0]]
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("--eval.instance_count=3", "--eval.batch_size=3"),
+        ("--eval.instance_count=3 --eval.batch_size=4", "--eval.batch_size=12"),
+        ("--eval.instance_count=3 --eval.batch_size=0", "--eval.batch_size=3"),
+        ("--eval.runtime=multiprocess", "--eval.runtime=local"),
+        ("--eval.port=5760", "--eval.listen=tcp://127.0.0.1:5760"),
+        ("--eval.docker.pull=true", "--docker.pull=missing"),
+        ("--eval.docker.pull=false", "--docker.pull=never"),
+        ("--eval.docker.gpus=null", "--docker.gpus=none"),
+        ("--eval.docker.image=a --eval.docker.shm_size=1g", "--docker.image=a --docker.shm_size=1g"),
+        ("--render-device=cpu", "--render.device=cpu"),
+    ],
+)
+def test_flags_of_forerunners_have_their_nearest_meaning(words: str, meant: str) -> None:
+    assert parse(*words.split()) == parse(*meant.split())
+
+
+def test_a_forerunners_flags_in_a_file_mean_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("eval: {instance_count: 2, batch_size: 3}\ndocker: {pull: true, gpus: null}\n")
+    assert parse(f"--config_path={file}").eval.batch_size == 6
+    assert parse(f"--config_path={file}").docker == parse("--docker.pull=missing").docker
+
+
+def test_an_instance_count_below_one_is_refused() -> None:
+    assert "--eval.instance_count must be at least 1, got -1" in refusal(*BOTH, "--eval.instance_count=-1")
+
+
+def test_a_hub_environment_beside_a_container_is_the_environment() -> None:
+    call = parse_eval(["--policy.type=random", "--eval.docker.envhub_ref=envhub://me/env@v1"])
+    assert (call.config.env.type, call.config.env.options) == ("hub", {"repo": "me/env@v1"})
+    assert "goes with --env.type=hub, not with --env.type=metaworld" in refusal(
+        *BOTH, "--eval.docker.envhub_ref=me/env"
+    )
+
+
 def test_flags_that_a_bridge_or_a_class_of_ones_own_may_have_are_left_to_it() -> None:
     call = parse_eval(
         ["--policy.type=mine.py:Mine", "--env.type=lerobot_env", "--policy.repo_id=a/b", "--env.features={}"]

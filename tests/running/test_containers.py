@@ -212,6 +212,13 @@ def test_a_network_that_is_cut_between_container_and_run_loses_nothing(tmp_path:
         ({"image": BASE}, f"the image {BASE} has no robotrials.*--docker.use_local_code=true"),
         ({"image": IMAGE, "python": "python9"}, "python9.*(not found|No such file).*--docker.python=PATH"),
         ({"image": IMAGE, "gpus": "all"}, "--docker.gpus=none"),
+        ({"image": IMAGE, "gpus": "some"}, "invalid count .some.*--docker.gpus=none"),
+        ({"image": IMAGE, "cpus": 1e6}, "Range of CPUs.*--docker.cpus"),
+        ({"image": IMAGE, "cpus": 0.0}, "--docker.cpus must be above 0"),
+        ({"image": IMAGE, "memory": "much"}, "--docker.memory must be a number and k, m or g, as 4g; got 'much'"),
+        ({"image": IMAGE, "memory": "5m"}, "[Mm]emory limit.*--docker.memory"),
+        ({"image": IMAGE, "memory": "20m"}, "was killed; it may hold 20m of memory"),
+        ({"image": IMAGE, "shm_size": "8"}, "--docker.shm_size must be a number"),
     ],
 )
 def test_an_image_that_cannot_be_used_is_refused_before_anything_starts(

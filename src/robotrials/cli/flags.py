@@ -31,7 +31,6 @@ LINE_ONLY = {"config_path": Path, "dry_run": bool}
 
 ALIASES = {
     "render_device": "render.device",
-    "eval.instance_count": "eval.batch_size",
     **{f"eval.docker.{name}": f"docker.{name}" for name in typing.get_type_hints(SETTINGS["docker"])},
 }
 """Flags that users of other evaluators type, and ours."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
+from robotrials.errors import ConfigError
 from robotrials.plan.options import coerce
 
 _KEYS = "policies get the keys that lerobot-eval gives them; --rename_map renames them"
@@ -36,7 +37,9 @@ _BRIDGES = (*REMOTE_CODE, "gym")
 
 _NULL = (None, "null", "none", "None")
 
-NAMES = (*ACCEPTED, "eval.port", "eval.docker.envhub_ref")
+_PULL = {"true": "missing", "false": "never"}
+
+NAMES = (*ACCEPTED, "eval.instance_count", "eval.port", "eval.docker.envhub_ref")
 BOOLEAN = frozenset(
     {
         "eval.use_async_envs",
@@ -75,12 +78,30 @@ def _has_own_meaning(name: str, values: MutableMapping[str, Any]) -> bool:
 
 
 def _take_forerunners(values: MutableMapping[str, Any]) -> None:
-    """``multiprocess`` is what others call local; a bare port is one on this machine; a Hub environment's reference
-    beside a container is the environment."""
+    """``multiprocess`` is what others call local; instances have a batch of environments each; a bare port is one on
+    this machine; a Hub environment's reference beside a container is the environment."""
     if values.get("eval.runtime") == "multiprocess":
         values["eval.runtime"] = "local"
+    if "eval.instance_count" in values:
+        instances = coerce(values.pop("eval.instance_count"), int, "--eval.instance_count")
+        if instances < 1:
+            raise ConfigError(f"--eval.instance_count must be at least 1, got {instances}")
+        each = coerce(values.get("eval.batch_size", 0), int, "--eval.batch_size")
+        values["eval.batch_size"] = instances * (each or 1)
     if "eval.port" in values:
         port = coerce(values.pop("eval.port"), int, "--eval.port")
         values.setdefault("eval.listen", f"tcp://127.0.0.1:{port}")
-    if "eval.docker.envhub_ref" in values:
-        values.setdefault("env.repo", str(values.pop("eval.docker.envhub_ref")).removeprefix("envhub://"))
+    reference = values.pop("eval.docker.envhub_ref", None)
+    if reference not in _NULL:
+        kind = values.setdefault("env.type", "hub")
+        if kind != "hub":
+            raise ConfigError(
+                f"--eval.docker.envhub_ref={reference} goes with --env.type=hub, not with --env.type={kind}"
+            )
+        values.setdefault("env.repo", str(reference).removeprefix("envhub://"))
+    # Its ``pull`` is a boolean, and ``gpus`` may be null.
+    pull = str(values.get("docker.pull", "")).lower()
+    if pull in _PULL:
+        values["docker.pull"] = _PULL[pull]
+    if "docker.gpus" in values and values["docker.gpus"] in _NULL:
+        values["docker.gpus"] = "none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,6 +191,12 @@ def _check_settings(config: RunConfig) -> None:
     for name in ("step_timeout", "record_fps"):
         if not 0 < getattr(settings, name) < math.inf:
             raise ConfigError(f"--eval.{name} must be above 0 and finite, got {getattr(settings, name)}")
+    for name in ("memory", "shm_size"):
+        size = getattr(config.docker, name)
+        if size is not None and not re.fullmatch(r"\d+[kmg]", size.lower()):
+            raise ConfigError(f"--docker.{name} must be a number and k, m or g, as 4g; got {size!r}")
+    if not 0 < config.docker.cpus < math.inf:
+        raise ConfigError(f"--docker.cpus must be above 0 and finite, got {config.docker.cpus:g}")
     if settings.runtime in ENGINES and "python" in config.env.options:
         raise ConfigError(
             f"--env.python is of this machine: with --eval.runtime={settings.runtime} --docker.python names the image's"

@@ -29,6 +29,8 @@ ENGINES = ("docker", "podman", "apptainer")
 _NOBODY = 65534
 """The user in a container whose coordinator is root: it must not be root there."""
 _CODE = "/opt/robotrials"
+_HELP = ("Run '", "See '", "Usage:")
+_KILLED = f"exit status {128 + signal.SIGKILL}"
 _ENGINE_S = 600
 """An image may have to be pulled."""
 
@@ -49,9 +51,11 @@ class Container:
         if shutil.which(engine) is None:
             raise ConfigError(f"--eval.runtime={engine}: there is no {engine} on this machine's path")
         self.engine = engine
-        self.image = settings.image or f"robotrials-{benchmark.replace('_', '-')}"
+        suffix = ".sif" if engine == "apptainer" else ""  # a file here, where the others have names
+        self.image = settings.image or f"robotrials-{benchmark.replace('_', '-')}{suffix}"
         self._settings = settings
-        self._memory = settings.memory or _share_of_memory(n_workers)
+        # What apptainer cannot limit on most machines (it needs systemd for it) is asked for only if somebody says so.
+        self._memory = settings.memory or (None if engine == "apptainer" else _share_of_memory(n_workers))
 
     def command(
         self, arguments: Sequence[str], variables: Mapping[str, str], folder: str | None = None, name: str = ""
@@ -62,7 +66,7 @@ class Container:
         # This package alone: what lies beside it may be a whole environment, of another Python.
         here = str(Path(robotrials.__file__).parent)
         code = [(here, f"{_CODE}/robotrials")] if self._settings.use_local_code else []
-        variables = {**variables, **({"PYTHONPATH": _CODE} if code else {}), "HOME": "/tmp"}
+        variables = {**variables, **({"PYTHONPATH": _CODE} if code else {})}
         build = self._apptainer if self.engine == "apptainer" else self._docker
         return [*build(variables, code, folder, name), self._settings.python, *arguments]
 
@@ -85,17 +89,22 @@ class Container:
         words += [f"--volume={here}:{there}:ro" for here, there in code]
         words += [f"--volume={folder}:{folder}"] if folder else []
         words += [f"--env={key}={value}" for key, value in variables.items()]
-        return [*words, f"--env={TOKEN_VARIABLE}", "--entrypoint=", self.image]
+        return [*words, "--env=HOME=/tmp", f"--env={TOKEN_VARIABLE}", "--entrypoint=", self.image]
 
     def _apptainer(
         self, variables: Mapping[str, str], code: Sequence[tuple[str, str]], folder: str | None, name: str
     ) -> list[str]:
-        words = ["apptainer", "exec", "--containall", "--no-home", "--net", "--network=none"]
+        words = ["apptainer", "exec", "--containall", "--no-home", "--pwd=/tmp", "--net", "--network=none"]
+        if os.getuid() == 0:  # else it is the person's own user inside, without capabilities
+            uid, gid = user_in_container()
+            words += [f"--security=uid:{uid},gid:{gid}"]
+        words += [f"--memory={self._memory}"] if self._memory else []
+        words += [f"--cpus={self._settings.cpus:g}"] if self._settings.cpus != 1 else []
         words += ["--nv"] if self._settings.gpus != "none" else []
         words += [f"--bind={here}:{there}:ro" for here, there in code]
         words += [f"--bind={folder}"] if folder else []
         words += [f"--env={key}={value}" for key, value in variables.items()]
-        return [*words, self.image]
+        return [*words, self.image, "env", "HOME=/tmp"]  # --env=HOME is not permitted
 
     def ask(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run ``python <arguments>`` in the image, to its end.
@@ -109,6 +118,8 @@ class Container:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ConfigError(f"--eval.runtime={self.engine}: {error}") from None
+        if done.returncode == 128 + signal.SIGKILL:
+            raise ConfigError(f"--eval.runtime={self.engine}: in the image {self.image}, {self.how(_KILLED)}")
         if done.returncode in (125, 126, 127) or (self.engine == "apptainer" and done.returncode == 255):
             said = _complaint(done.stderr or done.stdout)
             raise ConfigError(
@@ -122,8 +133,16 @@ class Container:
             return f"Is its service on, and may you use it? DOCKER_HOST says where {self.engine} looks for it"
         if "gpu" in said or "nvidia" in said.lower():
             return "--docker.gpus=none runs without a GPU"
-        if "executable file not found" in said or f"exec {self._settings.python} failed" in said:
+        python = self._settings.python
+        if "executable file not found" in said or f"exec {python} failed" in said or f"'{python}': No such" in said:
             return "--docker.python=PATH names the interpreter in the image"
+        for flag in ("cpus", "memory", "shm_size"):
+            if f"--{flag.replace('_', '-')}" in said or flag.partition("_")[0] in said.lower():
+                return f"--docker.{flag} says otherwise"
+        if "cgroups" in said:
+            return "--docker.memory and --docker.cpus need an apptainer that may set limits; it runs without them"
+        if self.engine == "apptainer":
+            return "--docker.image=NAME names another image: a .sif file, an unpacked folder, or docker://NAME"
         return "--docker.image=NAME names another image; it must be on this machine or in a registry"
 
     def secretly(self, environment: Mapping[str, str]) -> dict[str, str]:
@@ -134,7 +153,7 @@ class Container:
 
     def how(self, how: str) -> str:
         """What the end of the engine's command says of the worker in it, in a person's words."""
-        if how != f"exit status {128 + signal.SIGKILL}":
+        if how != _KILLED:
             return how
         limit = f"; it may hold {self._memory} of memory (--docker.memory)" if self._memory else ""
         return f"its container was killed{limit}"
@@ -203,7 +222,7 @@ def _share_of_memory(n_workers: int) -> str | None:
 
 
 def _complaint(text: str) -> str:
-    """The line that says what is wrong: docker ends with one about its help."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Run '")]
-    named = [line for line in lines if "rror" in line or line.startswith(ENGINES)]
+    """The line that says what is wrong: docker ends with others about its help."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(_HELP)]
+    named = [line for line in lines if "rror" in line or line.startswith((*ENGINES, "FATAL"))]
     return (named or lines or ["no word"])[-1].rstrip(".")
