@@ -36,13 +36,15 @@ def run(argv: Sequence[str]) -> int:
         return 0
     paths, settings = parse(argv)
     from robotrials.datasets.analysis.analyse import analyse
-    from robotrials.datasets.analysis.export import write
+    from robotrials.datasets.analysis.export import check_writable, write
     from robotrials.datasets.analysis.page import findings
     from robotrials.running.threads import available_cores
 
-    analysis = analyse(paths, settings, output.line, available_cores())
     folder = settings.output_dir or Path("outputs/analysis") / "_".join(path.resolve().name for path in paths)
-    page = write(analysis, folder.expanduser())
+    folder = folder.expanduser()
+    check_writable(folder)
+    analysis = analyse(paths, settings, output.line, available_cores())
+    page = write(analysis, folder)
     for line in findings(analysis):
         output.text(line + "\n")
     output.text(f"{page}\n")

@@ -98,6 +98,18 @@ def test_episodes_shorter_than_a_chunk_are_refused_with_the_flag_to_change(tmp_p
         analyse([root], QUICK)
 
 
+def test_a_folder_that_cannot_be_written_is_refused_before_the_analysis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("robotrials.datasets.analysis.analyse.analyse", lambda *args: pytest.fail("it analysed"))
+    (tmp_path / "file").write_text("")
+    assert main(["dataset", "analyze", "x", f"--output_dir={tmp_path}/file/page"]) == 1
+    assert f"{tmp_path}/file is a file" in capsys.readouterr().err
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert main(["dataset", "analyze", "x", f"--output_dir={tmp_path}/page"]) == 1
+    assert f"no permission in {tmp_path}" in capsys.readouterr().err
+
+
 def test_wrong_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
         (["dataset"], "analyze FULL"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,8 @@ def test_legends_stand_above_the_titles(two: Analysis, monkeypatch: pytest.Monke
     monkeypatch.setattr(figures, "_png", lambda sheet: sheets.append(sheet) or real(sheet))
     figures.summary(two)
     figures.counts(two)
+    figures.lengths(two)
+    figures.lengths(replace(two, sets=two.sets[:1], ratio=None))
     for sheet in sheets:
         (legend,) = sheet.legends
         titles = max(axes._left_title.get_window_extent().y1 for axes in sheet.axes)
@@ -56,3 +59,8 @@ def test_lengths_that_are_all_alike_are_seen() -> None:
     assert edges[0] < 299 < 301 < edges[-1]
     assert edges[-1] - edges[0] == pytest.approx(0.05 * 301)
     assert figures._length_bins(np.array([40, 300]))[[0, -1]].tolist() == [40, 300]
+
+
+def test_a_band_of_which_no_joint_is_known_is_not_one_without_variance() -> None:
+    total = figures._over_joints(np.array([[1.0, 2.0], [np.nan, 3.0], [np.nan, np.nan], [0.0, 0.0]]))
+    np.testing.assert_array_equal(total, [3.0, 3.0, np.nan, 0.0])

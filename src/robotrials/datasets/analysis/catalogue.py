@@ -143,8 +143,8 @@ def _features(root: Path, info: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fps(root: Path, info: dict[str, Any]) -> float:
-    fps = info.get("fps") or 1.0
-    if not isinstance(fps, (int, float)) or not 0 < fps < float("inf"):
+    fps = 1.0 if info.get("fps") is None else info["fps"]
+    if not isinstance(fps, (int, float)) or isinstance(fps, bool) or not 0 < fps < float("inf"):
         raise DatasetError(f"{root}: meta/info.json: fps is {fps!r}, which is no rate")
     return float(fps)
 
@@ -194,6 +194,9 @@ def _data_files(root: Path, info: dict[str, Any], columns: dict[str, np.ndarray]
         files = tuple(root / pattern.format(chunk_index=int(c), file_index=int(f)) for c, f in places)
     except (KeyError, IndexError, ValueError, AttributeError):
         files = tuple(sorted((root / "data").rglob("*.parquet")))
+    outside = [file for file in files if not file.is_relative_to(root) or ".." in file.relative_to(root).parts]
+    if outside:
+        raise DatasetError(f"{root}: meta/info.json: data_path leads out of the dataset, to {outside[0]}")
     missing = [file for file in files if not file.is_file()]
     if missing or not files:
         what = missing[0].relative_to(root) if missing else "data/*.parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,19 @@ from robotrials.results.exports import strict_json
 from robotrials.results.filesystem import write_atomically
 
 PAGE, NUMBERS, FIGURES = "index.html", "analysis.json", "figures"
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse before the analysis, which takes minutes, a ``folder`` that could not be written. Makes nothing.
+
+    Raises:
+        DatasetError: it, or what it would be made in, is a file or closed to writing.
+    """
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise DatasetError(f"--output_dir={folder} cannot be written: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise DatasetError(f"--output_dir={folder} cannot be written: no permission in {there}")
 
 
 def write(analysis: Analysis, folder: Path) -> Path:
@@ -39,7 +53,7 @@ def write(analysis: Analysis, folder: Path) -> Path:
         write_atomically(folder / NUMBERS, strict_json(numbers).encode())
         write_atomically(folder / PAGE, page(analysis, figures).encode())
     except OSError as error:
-        raise DatasetError(f"{folder} cannot be written: {error}") from error
+        raise DatasetError(f"{folder} cannot be written: {error.strerror or error}") from error
     return folder / PAGE
 
 

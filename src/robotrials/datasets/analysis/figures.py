@@ -43,7 +43,7 @@ def lengths(analysis: Analysis) -> bytes:
         everything = np.concatenate([one.lengths for one in analysis.sets])
         bins = _length_bins(everything)
         for one, colour in zip(analysis.sets, COLOURS, strict=False):
-            label = f"{_short(one.name)} ({len(one.lengths):,})"
+            label = f"{_short(one.name, 34)} ({len(one.lengths):,})"
             axes.hist(one.lengths, bins, color=colour, alpha=0.28, label=label)
             density = length_density(one.lengths)
             if len(density.at) > 3:
@@ -61,7 +61,7 @@ def lengths(analysis: Analysis) -> bytes:
             xlabel=f"frames of an episode ({analysis.fps:g} a second)", ylabel="episodes", title="Length of episodes"
         )
         axes.set_xlim(left=0)
-        axes.legend(loc="upper left" if _leans_right(everything) else "upper right")
+        _legend_above(axes)  # inside, it would lie over bars
         return _png(sheet)
 
 
@@ -240,9 +240,9 @@ def summary(analysis: Analysis) -> bytes:
         x = np.arange(analysis.settings.bands)
         for one, colour in zip(analysis.sets, COLOURS, strict=False):
             look = {"color": colour, "marker": "o", "ms": 6, "lw": 2, "mec": "white", "mew": 1.2}
-            total = np.nansum(one.spread.variance, axis=1)
-            draws = np.nansum(one.spread.draws, axis=2)
-            low, high = np.percentile(draws, [2.5, 97.5], axis=0)
+            total = _over_joints(one.spread.variance)
+            low, high = np.percentile(np.nansum(one.spread.draws, axis=2), [2.5, 97.5], axis=0)
+            low, high = (np.where(np.isnan(total), np.nan, bound) for bound in (low, high))
             spread.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
             spread.plot(x, total, **look)
             pace.plot(x, [100 * np.median(gain) if len(gain) else np.nan for gain in one.gain], **look)
@@ -258,6 +258,12 @@ def summary(analysis: Analysis) -> bytes:
             axes.set_xticks(x, band_labels(analysis.settings.bands), fontsize=7.5)
         _legend(number, analysis)
         return _png(sheet)
+
+
+def _over_joints(variance: np.ndarray) -> np.ndarray:
+    """(B, J) to (B,): the sum over the joints; nan for a band of which no joint is known, which is not a band without
+    variance."""
+    return np.where(np.isnan(variance).all(axis=1), np.nan, np.nansum(variance, axis=1))
 
 
 def _bars(axes: Any, analysis: Analysis, values: list[np.ndarray]) -> None:
@@ -313,11 +319,15 @@ def _x_bands(axes: Any, analysis: Analysis) -> None:
 
 def _legend(axes: Any, analysis: Analysis) -> None:
     if len(analysis.sets) > 1:
-        # Above the titles and not beside them, where long names would lie over them.
-        handles, names = axes.get_legend_handles_labels()
-        axes.figure.legend(
-            handles, list(map(_short, names)), loc="outside upper right", ncols=2, fontsize=9.5, borderaxespad=0.2
-        )
+        _legend_above(axes)
+
+
+def _legend_above(axes: Any) -> None:
+    """Above the titles and not beside them, where long names would lie over them."""
+    handles, names = axes.get_legend_handles_labels()
+    axes.figure.legend(
+        handles, list(map(_short, names)), loc="outside upper right", ncols=2, fontsize=9.5, borderaxespad=0.2
+    )
 
 
 def _short(name: str, most: int = 40) -> str:
@@ -327,10 +337,6 @@ def _short(name: str, most: int = 40) -> str:
 def _offset(number: int, n: int) -> float:
     """Where the ``number``-th of ``n`` marks stands beside the middle of its band."""
     return (number - (n - 1) / 2) * 0.7 / n
-
-
-def _leans_right(values: np.ndarray) -> bool:
-    return bool(np.median(values) > 0.5 * (values.min() + values.max()))
 
 
 def _png(sheet: Any) -> bytes:
