@@ -3,7 +3,8 @@
 # junit.xml, task_descriptions.json, the report and the videos in FOLDER. $ENV_FLAGS take the place of the image's own smoke test;
 # $N_EPISODES of every task (1); $MIN_SUCCESS is asked for, if it is set. The exit status is that of eval, else that of metrics.
 set -euo pipefail
-results=$1
+results=${1:?"usage: BENCHMARK=NAME ci_evaluate.sh FOLDER"}
+: "${BENCHMARK:?"names the benchmark, such as pusht"}"
 image=robotrials-${BENCHMARK//_/-}
 # Flags may stand on several lines, as in a YAML block: read to the end, which read answers with 1.
 read -rd '' -a policy <<<"${POLICY:---policy.type=random}" || true

@@ -61,3 +61,22 @@ def test_the_exit_status_is_that_of_eval_else_of_metrics(
     tmp_path: Path, of_eval: str, of_metrics: str, status: int
 ) -> None:
     assert evaluate(tmp_path, STATUS_eval=of_eval, STATUS_metrics=of_metrics)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ci_evaluate.sh"], "usage: BENCHMARK=NAME ci_evaluate.sh FOLDER"),
+        (["ci_evaluate.sh", "results"], "BENCHMARK: names the benchmark, such as pusht"),
+        (["ci_image.sh"], "BENCHMARK: names the benchmark, such as pusht"),
+    ],
+)
+def test_what_is_missing_is_named_before_docker_is_asked(tmp_path: Path, words: list[str], message: str) -> None:
+    script, *rest = words
+    environment = {**os.environ, "BENCHMARK": ""}
+    done = subprocess.run(
+        ["bash", ROOT / "scripts" / script, *rest], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert not list(tmp_path.iterdir())
