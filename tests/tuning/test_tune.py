@@ -27,8 +27,8 @@ SERVED = [
 ROOT = Path(__file__).parents[2]
 
 
-def measured(flags: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict:
-    assert main(["tune", *flags, "--eval.record=none", "--seconds=3", "--json"]) == 0
+def measured(flags: Sequence[str], capsys: pytest.CaptureFixture[str], seconds: int = 3) -> dict:
+    assert main(["tune", *flags, "--eval.record=none", f"--seconds={seconds}", "--json"]) == 0
     return json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
 
 
@@ -46,7 +46,7 @@ def test_the_command_runs_and_takes_about_as_long_as_predicted(
     flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("metaworld" if flags is METAWORLD else "gym_pusht")
-    content = measured(flags, capsys)
+    content = measured(flags, capsys, seconds=8)  # so that some episodes end on a busy machine, too
     wall = wall_of(content["command"], tmp_path / "run")
     assert wall / 4 < content["advice"]["wall_s"] < 4 * wall
     assert content["advice"]["policy_servers"] == 0

@@ -132,7 +132,7 @@ class ForeignEnv(Env):
         sim = self._sim or self._build()
         self._fresh = False
         self._raw = sim.reset(episode.seed)
-        self._sentence = sentence_of(sim)
+        self._sentence = sim.sentence()
 
     def observe(self, cameras: Sequence[str]) -> Observation:
         for key in cameras:
@@ -180,14 +180,3 @@ def success_of(info: Mapping[str, Any], ended: bool) -> bool | None:
             if key in place:
                 return truth(place[key], f"{key} in the environment's info")
     return None if ended else False
-
-
-def sentence_of(sim: SingleEnv) -> str:
-    """``task_description``, else ``task``, as lerobot-eval looks for them; some give it as a tuple of one."""
-    for name in ("task_description", "task"):
-        said = sim.attribute(name)
-        if isinstance(said, (list, tuple)) and said:
-            said = said[0]
-        if isinstance(said, str) and said:
-            return said
-    return ""

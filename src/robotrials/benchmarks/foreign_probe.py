@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robotrials.benchmarks.gl import gl_environment
+from robotrials.benchmarks import asking
 from robotrials.benchmarks.loaded_code import own_code_digest
 from robotrials.benchmarks.single_env import SingleEnv
-from robotrials.errors import ConfigError, RobotrialsError
+from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.task import ActionSpec, Feature
 
@@ -56,18 +53,16 @@ def describe(benchmark: ForeignBenchmark) -> list[dict[str, Any]]:
 
 
 def _look(benchmark: ForeignBenchmark, sim: SingleEnv, name: str) -> dict[str, Any]:
-    from robotrials.benchmarks.foreign import sentence_of
-
     space = sim.action_space
     if not all(hasattr(space, bound) for bound in ("low", "high")):
         raise ConfigError(f"{name}: its actions are {space}; right is a Box, a vector of numbers")
     low, high = (np.asarray(bound, dtype=float).reshape(-1).tolist() for bound in (space.low, space.high))
-    seen = benchmark.reader(sim)(sim.reset(seed=0), sentence_of(sim), None)
+    seen = benchmark.reader(sim)(sim.reset(seed=0), sim.sentence(), None)
     spec = getattr(sim.innermost, "spec", None)
     steps = sim.attribute("_max_episode_steps") or getattr(spec, "max_episode_steps", None) or 0
     metadata = sim.attribute("metadata") or {}
     answer = {
-        "instruction": sentence_of(sim),
+        "instruction": sim.sentence(),
         "max_steps": int(steps),
         "fps": float(metadata.get("render_fps") or 0),
         "observations": {k: (v.shape, str(v.dtype)) for k, v in seen.items() if isinstance(v, np.ndarray)},
@@ -91,23 +86,12 @@ def ask(kind: str, options: Mapping[str, Any], python: str | None) -> tuple[Scen
 
 @functools.lru_cache(maxsize=16)
 def _ask(order: str, python: str | None) -> tuple[Scene, ...]:
-    kind, python = json.loads(order)["type"], python or sys.executable
-    path = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, **gl_environment(os.environ), "PYTHONPATH": path}
-    try:
-        done = subprocess.run(
-            [python, "-m", __name__], input=order, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"--env.type={kind}: {python} could not be asked for its tasks: {error}") from None
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        tail = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise ConfigError(f"--env.type={kind}: its environments could not be built by {python}: {tail[0]}") from None
-    if "problem" in answer:
-        raise ConfigError(answer["problem"])
-    return tuple(_scene(entry) for entry in answer["scenes"])
+    found = asking.ask(__name__, order, python, _flag(json.loads(order)), _TIMEOUT_S)
+    return tuple(_scene(entry) for entry in found["scenes"])
+
+
+def _flag(order: dict[str, Any]) -> str:
+    return f"--env.type={order['type']}"
 
 
 def _scene(entry: dict[str, Any]) -> Scene:
@@ -117,26 +101,14 @@ def _scene(entry: dict[str, Any]) -> Scene:
     return Scene(observations=features, action=spec, **entry)
 
 
-def main() -> None:
+def _describe(order: dict[str, Any]) -> dict[str, Any]:
     from robotrials.benchmarks.foreign import ForeignBenchmark
     from robotrials.benchmarks.registry import make_benchmark
 
-    order = json.loads(sys.stdin.read())
-    answer_to = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # simulators greet on standard output, where only the answer belongs
-    try:
-        benchmark = make_benchmark(EnvChoice(order["type"], order["options"]))
-        assert isinstance(benchmark, ForeignBenchmark)
-        answer: dict[str, Any] = {"scenes": describe(benchmark)}
-    except RobotrialsError as error:
-        answer = {"problem": str(error)}
-    except Exception as error:  # noqa: BLE001  somebody else's code may raise anything; the coordinator reports it
-        answer = {"problem": f"--env.type={order['type']}: building it failed: {type(error).__name__}: {error}"}
-    with answer_to:
-        json.dump(answer, answer_to)
-    sys.stderr.flush()
-    os._exit(0)  # the environments are closed; see running/worker_process.py for why the interpreter is not torn down
+    benchmark = make_benchmark(EnvChoice(order["type"], order["options"]))
+    assert isinstance(benchmark, ForeignBenchmark)
+    return {"scenes": describe(benchmark)}
 
 
 if __name__ == "__main__":
-    main()
+    asking.answer(_describe, _flag)

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from robotrials.benchmarks.gl import gl_environment
+from robotrials.benchmarks import asking
 from robotrials.benchmarks.gym_env import Recipe, make_simulator
 from robotrials.benchmarks.gym_layout import IMAGE, lay_out
 from robotrials.benchmarks.gym_success import SuccessRule, find, parse
@@ -59,28 +56,7 @@ def look_at(recipe: Recipe, success: str, python: str | None) -> Look:
 
 @functools.lru_cache(maxsize=64)
 def _ask(question: str, python: str | None) -> Look:
-    name = json.loads(question)["recipe"]["id"]
-    python = python or sys.executable
-    path = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, **gl_environment(os.environ), "PYTHONPATH": path}
-    try:
-        done = subprocess.run(
-            [python, "-m", __name__],
-            input=question,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            env=environment,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"--env.id={name}: {python} could not be asked for its spaces: {error}") from None
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        tail = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise ConfigError(f"--env.id={name} could not be built by {python}: {tail[0]}") from None
-    if "problem" in answer:
-        raise ConfigError(answer["problem"])
+    answer = asking.ask(__name__, question, python, _flag(json.loads(question)), _TIMEOUT_S)
     features = {key: Feature(tuple(shape), dtype) for key, (shape, dtype) in answer.pop("observations").items()}
     action = answer.pop("action")
     return Look(features, ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"])), **answer)
@@ -162,22 +138,16 @@ def _check_success(env: Any, rule: SuccessRule, name: str) -> None:
         )
 
 
-def main() -> None:
-    question = json.loads(sys.stdin.read())
-    answer_to = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # simulators greet on standard output, where only the answer belongs
+def _flag(question: dict[str, Any]) -> str:
+    return f"--env.id={question['recipe']['id']}"
+
+
+def _look(question: dict[str, Any]) -> dict[str, Any]:
     recipe = question["recipe"]
     for name in ("imports", "state", "environment_state"):
         recipe[name] = tuple(recipe[name])
-    try:
-        answer = look_here(Recipe(**recipe), question["success"])
-    except ConfigError as error:
-        answer = {"problem": str(error)}
-    with answer_to:
-        json.dump(answer, answer_to)
-    sys.stderr.flush()
-    os._exit(0)  # the environment is closed; see running/worker_process.py for why the interpreter is not torn down
+    return look_here(Recipe(**recipe), question["success"])
 
 
 if __name__ == "__main__":
-    main()
+    asking.answer(_look, _flag)

@@ -82,6 +82,16 @@ class SingleEnv:
             layer = getattr(layer, "env", None)
         return default
 
+    def sentence(self) -> str:
+        """``task_description``, else ``task``, as lerobot-eval looks for them; some give it as a tuple of one."""
+        for name in ("task_description", "task"):
+            said = self.attribute(name)
+            if isinstance(said, (list, tuple)) and said:
+                said = said[0]
+            if isinstance(said, str) and said:
+                return said
+        return ""
+
     @property
     def innermost(self) -> Any:
         return getattr(self._env, "unwrapped", self._env)

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from robotrials.cli import draw
 from robotrials.cli.plan_view import fact_lines
-from robotrials.results.comparison import Comparison, ComparisonReport, Line, Side
+from robotrials.results.comparison import Comparison, ComparisonReport, Side
 from robotrials.results.pairing import Pair
-from robotrials.results.verdict import BETTER, WORSE, p_words
+from robotrials.results.verdict import BETTER, WORSE, Line, p_words
 
 _STYLES = {BETTER: "bold green", WORSE: "bold red"}
 

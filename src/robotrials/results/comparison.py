@@ -14,7 +14,7 @@ from robotrials.errors import ConfigError
 from robotrials.results.pairing import Pair, Pairing, match_tasks, pair_up, was_decided, watched_against
 from robotrials.results.stored import Episode, StoredRun
 from robotrials.results.summary import gap_words
-from robotrials.results.verdict import Verdict, judge
+from robotrials.results.verdict import Line, Verdict, judge
 from robotrials.stats.intervals import Interval, suite_rate
 from robotrials.stats.multiple import compact_letters, holm
 from robotrials.stats.paired import PairCounts, mcnemar, weighted_difference
@@ -46,29 +46,6 @@ class Side:
     missing: int
     rate: float | None
     interval: Interval | None
-
-
-@dataclass(frozen=True)
-class Line:
-    """Baseline against the other run on one task, one group or all together.
-
-    ``difference`` weighs tasks the same; ``wins`` and ``losses`` are episodes in which the other run alone, or the
-    baseline alone, succeeded (None when unpaired); ``p`` is that of ``test``. None where nothing can be said.
-    """
-
-    name: str
-    tasks: int
-    baseline: tuple[int, int]
-    other: tuple[int, int]
-    rates: tuple[float | None, float | None]
-    difference: float | None
-    interval: Interval | None
-    test: str
-    p: float | None
-    mid_p: float | None = None
-    pairs: int | None = None
-    wins: int | None = None
-    losses: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from robotrials.stats.intervals import Interval
 from robotrials.stats.sample_size import episodes_for_difference, pairs_for_difference
-
-if TYPE_CHECKING:
-    from robotrials.results.comparison import Line
 
 BETTER, WORSE, NO_DIFFERENCE, TOO_FEW = "better", "worse", "no difference shown", "too few episodes"
 POWER = 0.8
 """With so many episodes as are named, a difference of the size named is shown in four of five evaluations."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Baseline against the other run on one task, one group or all together.
+
+    ``difference`` weighs tasks the same; ``wins`` and ``losses`` are episodes in which the other run alone, or the
+    baseline alone, succeeded (None when unpaired); ``p`` is that of ``test``. None where nothing can be said.
+    """
+
+    name: str
+    tasks: int
+    baseline: tuple[int, int]
+    other: tuple[int, int]
+    rates: tuple[float | None, float | None]
+    difference: float | None
+    interval: Interval | None
+    test: str
+    p: float | None
+    mid_p: float | None = None
+    pairs: int | None = None
+    wins: int | None = None
+    losses: int | None = None
 
 
 @dataclass(frozen=True)

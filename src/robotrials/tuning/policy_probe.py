@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import logging
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,16 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.errors import ConfigError, RobotrialsError
+from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.policies.registry import make_policy, policy_class, told_exactness
 from robotrials.running.fit import env_key_of
-from robotrials.running.pulse import live_with
 from robotrials.running.threads import available_cores
 from robotrials.serving.server import PolicyServer
-from robotrials.tuning.messages import ProbePolicy, memory_bytes, read_task, tell
+from robotrials.tuning.messages import ProbePolicy, memory_bytes, tell
+from robotrials.tuning.probe import play_part
+from robotrials.wire.envelope import Message
 from robotrials.wire.stream import listen
 
 _REPEATS = 3
@@ -89,8 +86,9 @@ def other_batches(choice: PolicyChoice, exact: bool, probe: ProbePolicy, known: 
     return found
 
 
-def run(folder: Path, name: str, probe: ProbePolicy) -> None:
+def run(folder: Path, name: str, probe: Message) -> None:
     """Load, time, tell, serve until killed."""
+    assert isinstance(probe, ProbePolicy)
     policy = make_policy(told_exactness(probe.policy, probe.exact))
     spec = policy.spec()
     if spec.needs_env:
@@ -122,24 +120,5 @@ def run(folder: Path, name: str, probe: ProbePolicy) -> None:
     server.serve()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m robotrials.tuning.policy_probe")
-    parser.add_argument("--connect", type=Path, required=True, help="the folder with this probe's task")
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--parent", type=int, default=0)
-    arguments = parser.parse_args()
-    if arguments.parent:
-        live_with(arguments.parent)
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    probe = read_task(arguments.connect, arguments.name)
-    assert isinstance(probe, ProbePolicy)
-    try:
-        run(arguments.connect, arguments.name, probe)
-    except RobotrialsError as error:
-        tell(arguments.connect, arguments.name, "refused", reason=str(error))
-    sys.stderr.flush()
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    play_part("robotrials.tuning.policy_probe", run)

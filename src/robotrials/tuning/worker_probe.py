@@ -5,12 +5,8 @@ It plays through ``running.rollout``, as workers do, in the interpreter and with
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
-import logging
-import os
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -18,17 +14,18 @@ from pathlib import Path
 
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
 from robotrials.policies.registry import make_policy
 from robotrials.results.record import EndReason
 from robotrials.results.video import EpisodeVideo
-from robotrials.running.pulse import Pulse, live_with
+from robotrials.running.pulse import Pulse
 from robotrials.running.rollout import Rollout
 from robotrials.serving.client import ServedPolicy
-from robotrials.tuning.messages import GO, Played, ProbeWorker, memory_bytes, read_task, tell
+from robotrials.tuning.messages import GO, Played, ProbeWorker, memory_bytes, tell
+from robotrials.tuning.probe import play_part
+from robotrials.wire.envelope import Message
 
 _WARM_STEPS = 4
 """Chunks are whole, so that a policy which plays ten actions a look is warmed up over ten steps or more."""
@@ -119,33 +116,18 @@ def _queued_s() -> float:
     return total * 1e-9
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m robotrials.tuning.worker_probe")
-    parser.add_argument("--connect", type=Path, required=True, help="the folder with this probe's task")
-    parser.add_argument("--name", required=True)
-    parser.add_argument("--parent", type=int, default=0)
-    arguments = parser.parse_args()
-    if arguments.parent:
-        live_with(arguments.parent)
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    folder, name = arguments.connect, arguments.name
-    task = read_task(folder, name)
+def run(folder: Path, name: str, task: Message) -> None:
     assert isinstance(task, ProbeWorker)
     scratch = folder / name
     scratch.mkdir()
-    try:
-        probe = WorkerProbe(task, scratch)
-        tell(folder, name, "ready", at=time.time())
-        while not (folder / GO).exists():
-            time.sleep(0.01)
-        for played in probe.play():
-            tell(folder, name, "played", **asdict(played))
-        tell(folder, name, "end", memory=memory_bytes())
-    except RobotrialsError as error:
-        tell(folder, name, "refused", reason=str(error))
-    sys.stderr.flush()
-    os._exit(0)  # as workers do: no teardown of GL
+    probe = WorkerProbe(task, scratch)
+    tell(folder, name, "ready", at=time.time())
+    while not (folder / GO).exists():
+        time.sleep(0.01)
+    for played in probe.play():
+        tell(folder, name, "played", **asdict(played))
+    tell(folder, name, "end", memory=memory_bytes())
 
 
 if __name__ == "__main__":
-    main()
+    play_part("robotrials.tuning.worker_probe", run)
