@@ -1,4 +1,5 @@
-"""RoboMME: sixteen tasks that need memory, in four suites. Not run here against the real simulator.
+"""RoboMME: sixteen tasks that need memory, in four suites. Of the real simulator two tasks were reset and stepped here,
+with ManiSkill 3.0.1 in the place of its fork; no whole episode was played.
 
 Written to the calls of ``robomme.env_record_wrapper.BenchmarkEnvBuilder`` as LeRobot 0.6.1 makes them
 (``lerobot/envs/robomme.py``). An episode of RoboMME is one of a stored set: here its number is the episode's seed
