@@ -57,6 +57,11 @@ def test_every_checkpoint_has_the_same_run_but_for_path_and_directory(tmp_path: 
         ("--seed=null", "watch needs a seed"),
         ("--env.tsk=x", "unknown option --env.tsk"),
         ("--env.type=psht", "pusht?"),
+        ("--env.type=metaworld", "--env.task is needed"),
+        ("--policy.type=zero", "plays no checkpoint of lerobot-train"),
+        ("--eval.record=some", "--eval.record"),
+        ("--dry_run", "watch has no --dry_run"),
+        ("--poll_s=2", "--poll_s is given twice"),
         ("--pol_s=3", "did you mean --poll_s?"),
         ("--onse", "did you mean --once?"),
         ("--seeed=3", "did you mean --seed?"),
@@ -66,7 +71,7 @@ def test_what_no_checkpoint_could_be_evaluated_with_is_refused_before_there_is_o
     tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str, message: str
 ) -> None:
     env = [] if "env.type" in word else ["--env.type=pusht"]
-    assert main(["watch", str(tmp_path), *env, word]) == 1  # without --once: it would wait for ever
+    assert main(["watch", str(tmp_path), "--poll_s=1", *env, word]) == 1  # without --once: it would wait for ever
     assert message in capsys.readouterr().err
 
 

@@ -9,12 +9,12 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robotrials.cli import output
 from robotrials.cli.words import flag_lines, split_words
-from robotrials.errors import ConfigError, NotInstalledError, RobotrialsError
+from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.plan.options import build, nearest
 from robotrials.suites.commands import SuiteSettings, count_gpus, eval_words, parse_forwarded, train_command
 from robotrials.suites.registry import SUITES, Suite, find
@@ -156,28 +156,20 @@ def _check_evaluation(suite: Suite, call: Call) -> None:
 
     A dry run does without the simulator, and then without a check of the tasks.
     """
-    from robotrials.benchmarks.installed import look_up, placed
     from robotrials.benchmarks.registry import make_benchmark
     from robotrials.cli.flags import parse_eval
     from robotrials.cli.push import take_from_eval
-    from robotrials.plan.config import EnvChoice
     from robotrials.running.launchers.container import ENGINES
+    from robotrials.suites.checks import check_before_training
 
-    words, _ = take_from_eval(eval_words(suite, call.settings, "checkpoint", "0", call.for_eval))
+    words, _ = take_from_eval(eval_words(suite, call.settings, "to/come", "0", call.for_eval))
     config = parse_eval(words).config
-    options = dict(config.env.options)
-    env = EnvChoice(config.env.type, options, options.pop("python", None))
-    make_benchmark(env)
-    if config.eval.runtime in ENGINES:
+    if call.settings.dry_run and config.eval.runtime in ENGINES:  # no image is asked
+        options = {name: value for name, value in config.env.options.items() if name != "python"}
+        make_benchmark(replace(config.env, options=options))
         return
-    env = placed(env)
-    try:
-        look_up(env)
-    except NotInstalledError:
-        if call.settings.dry_run:
-            return
-        raise
-    make_benchmark(env).tasks()
+    to_come = not {"policy.path", "policy.type"} & set(parse_forwarded(call.for_eval))
+    check_before_training(config, to_come, without_simulator=call.settings.dry_run)
 
 
 def _train(suite: Suite, call: Call) -> int:

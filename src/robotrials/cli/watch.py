@@ -64,7 +64,8 @@ def run(argv: Sequence[str]) -> int:
     training = Training(call.train_dir)
     title = f"{call.train_dir.resolve().name} on {call.config.env.type.rpartition(':')[2]}"
     status = COMPLETE
-    output.line(f"watching {training.folder / 'checkpoints'}")
+    there = "" if training.folder.is_dir() else ", which is not there yet"
+    output.line(f"watching {training.folder / 'checkpoints'}{there}")
     for checkpoint in arrivals(training, call.poll_s, call.once):
         prepared = prepare(config_for(call.config, checkpoint, call.output_dir))
         if prepared.is_finished and any(point.step == checkpoint.step for point in read_curve(call.output_dir)):
@@ -102,6 +103,8 @@ def parse(argv: Sequence[str]) -> Call:
         word = words.pop(0)
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
+        if name in own:
+            raise ConfigError(f"--{name} is given twice")
         if name not in OWN:
             rest.append(word)
         elif equals:
@@ -115,12 +118,19 @@ def parse(argv: Sequence[str]) -> Call:
     if any(word.replace("-", "_").startswith("__policy.path") for word in rest):
         raise ConfigError("watch takes no --policy.path: it evaluates the checkpoints of TRAIN_DIR")
     # A path is what tells eval that checkpoints are of LeRobot; each checkpoint's own takes its place.
-    config = parse_eval([*rest, f"--policy.path={train_dir}"]).config
+    parsed = parse_eval([*rest, f"--policy.path={train_dir}"])
+    config = parsed.config
+    if parsed.dry_run:
+        raise ConfigError("watch has no --dry_run; robotrials eval shows the plan: --policy.path=CHECKPOINT --dry_run")
     poll_s = coerce(own.get("poll_s", OWN["poll_s"]), float, "--poll_s")
     if poll_s <= 0:
         raise ConfigError(f"--poll_s must be above 0, got {poll_s:g}")
     once = coerce(own.get("once", OWN["once"]), bool, "--once")
-    return Call(train_dir, (config.output_dir or train_dir / "evaluation").absolute(), config, poll_s, once)
+    output_dir = (config.output_dir or train_dir / "evaluation").absolute()
+    for what, folder in (("TRAIN_DIR", train_dir), ("--output_dir", output_dir)):
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{what} must be a folder, and {folder} is a file")
+    return Call(train_dir, output_dir, config, poll_s, once)
 
 
 def _refuse_misspelt(words: Sequence[str]) -> None:

@@ -75,16 +75,7 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
         NotInstalledError: the benchmark's packages are missing.
         IdentityError: the directory holds a run of another identity.
     """
-    RecordRule.parse(config.eval.record)
-    _check_settings(config)
-    require_backend(config.wandb)
-    config = _with_interpreters(config)
-    if not as_recorded and config.eval.runtime not in ENGINES:
-        config = replace(config, env=placed(config.env))
-    benchmark = make_benchmark(config.env)
-    _check_scenes(config, benchmark)
-    rendering = _rendering(config, benchmark)
-    installed = _look_up(config, benchmark)
+    config, benchmark, rendering, installed = check_all_but_policy(config, as_recorded)
     policies.validate(config.policy)
     config = _with_absolute_paths(config)
     output_dir = usable_directory(config.output_dir or default_directory(config))
@@ -116,6 +107,27 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     return PreparedRun(
         config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
     )
+
+
+def check_all_but_policy(
+    config: RunConfig, as_recorded: bool = False
+) -> tuple[RunConfig, Benchmark, Rendering | None, Installed]:
+    """The part of ``prepare`` that needs no policy, and so can come before one is trained. The configuration returned
+    has the interpreters that will be used.
+
+    Raises:
+        ConfigError: options that cannot be meant.
+        NotInstalledError: the benchmark's packages, or those of ``--wandb.*``, are missing.
+    """
+    RecordRule.parse(config.eval.record)
+    _check_settings(config)
+    require_backend(config.wandb)
+    config = _with_interpreters(config)
+    if not as_recorded and config.eval.runtime not in ENGINES:
+        config = replace(config, env=placed(config.env))
+    benchmark = make_benchmark(config.env)
+    _check_scenes(config, benchmark)
+    return config, benchmark, _rendering(config, benchmark), _look_up(config, benchmark)
 
 
 def prepare_resume(directory: Path, stats: StatsSettings | None = None) -> PreparedRun:

@@ -28,17 +28,15 @@ def check_before_waiting(config: RunConfig) -> None:
     """Refuse at once what would else be refused when the first checkpoint appears, hours later.
 
     Raises:
-        ConfigError: no seed is given: each checkpoint would draw its own episodes; or a wrong option of the benchmark.
-        NotInstalledError: figures are to be logged to what is not installed.
+        ConfigError: no seed is given: each checkpoint would draw its own episodes; and what ``check_before_training``
+            refuses.
+        NotInstalledError: as there.
     """
-    from robotrials.benchmarks.registry import make_benchmark
-    from robotrials.running.tracking import require_backend
+    from robotrials.suites.checks import check_before_training
 
     if config.seed is None:
         raise ConfigError("watch needs a seed: with --seed=null every checkpoint would draw other episodes")
-    require_backend(config.wandb)
-    options = {name: value for name, value in config.env.options.items() if name != "python"}
-    make_benchmark(replace(config.env, options=options))
+    check_before_training(config)
 
 
 def config_for(config: RunConfig, checkpoint: Checkpoint, output_dir: Path) -> RunConfig:
