@@ -81,6 +81,14 @@ def worker(tmp_path: Path) -> Iterator[object]:
         process.communicate()
 
 
+def at_start(folder: Path, code: str) -> dict[str, str]:
+    """The variables of a Python that begins with ``code``."""
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": os.pathsep.join(map(str, (site, ROOT / "src", ROOT)))}
+
+
 def n_finished(directory: Path) -> int:
     with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
         return len(ledger.accepted_ids())
@@ -102,12 +110,32 @@ def test_the_secret_is_the_owners_alone_and_a_wrong_one_gets_no_episode(tmp_path
     background = Background(tmp_path / "run")
     assert (tmp_path / "run" / CONNECT_FILE).stat().st_mode & 0o777 == 0o600
     address, token = read_door(tmp_path / "run")
-    stranger = worker(f"--connect={address}", ROBOTRIALS_TOKEN="wrong" * 4)
+    hasty = "import robotrials.running.pulse as p\np.COORDINATOR_SILENT_S = 5.0\n"
+    stranger = worker(f"--connect={address}", ROBOTRIALS_TOKEN="wrong" * 4, **at_start(tmp_path, hasty))
     wait_for(lambda: any("without this run's token" in text for text in background.listener.messages), 30)
     assert n_finished(tmp_path / "run") == 0
-    stranger.kill()
     worker(f"--connect={address}", ROBOTRIALS_TOKEN=token)
     assert background.result().complete
+    assert stranger.wait(20) == 1
+    assert "knows this token, or no run listens there" in stranger.stdout.read()
+
+
+def test_a_worker_that_the_run_cannot_use_says_why(tmp_path: Path, worker: object) -> None:
+    background = Background(tmp_path / "run")
+    older = "import robotrials\nrobotrials.__version__ = '0.0.1'\n"
+    other = worker(f"--run={tmp_path / 'run'}", **at_start(tmp_path, older))
+    assert other.wait(60) == 1
+    assert "cannot play this run: other versions could give other outcomes: robotrials 0.0.1" in other.stdout.read()
+    worker(f"--run={tmp_path / 'run'}")
+    assert background.result().complete
+
+
+@pytest.mark.parametrize("address", ["foo", "tcp://somewhere", "tcp://somewhere:99999"])
+def test_what_is_no_address_is_refused_before_a_worker_starts(address: str, worker: object) -> None:
+    process = worker(f"--connect={address}", ROBOTRIALS_TOKEN="0123456789abcdef")
+    assert process.wait(20) == 1
+    said = process.stdout.read()
+    assert said == f"error: --connect={address} is no address; right is tcp://HOST:PORT, as the run has printed it\n"
 
 
 def test_a_worker_without_the_run_s_disk_sends_its_videos_and_spools(tmp_path: Path, worker: object) -> None:

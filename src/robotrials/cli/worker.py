@@ -16,6 +16,7 @@ from robotrials.plan.config import option
 from robotrials.plan.options import build
 from robotrials.running.joining import CONNECT_FILE, read_door
 from robotrials.running.remote_workers import RemoteWorkers
+from robotrials.wire.transport import host_of
 
 HELP = """\
 usage: robotrials worker --run=DIR [--n=4]
@@ -39,7 +40,7 @@ elsewhere.
 
 Exit status
   0  the run needs no more, or every worker has left
-  1  the run cannot be reached or used from here
+  1  the run cannot be reached or used from here, or refuses the token
   2  ended at once by a second Ctrl-C
 """
 
@@ -92,6 +93,8 @@ def _door(flags: WorkerFlags) -> tuple[str, str]:
         raise ConfigError("robotrials worker needs either --run=DIR or --connect=tcp://HOST:PORT")
     if flags.run is not None:
         return read_door(flags.run)
+    assert flags.connect is not None
+    host_of(flags.connect, "--connect", ", as the run has printed it")
     if flags.token_file is not None:
         try:
             token = flags.token_file.expanduser().read_text(encoding="utf-8").strip()
@@ -101,5 +104,4 @@ def _door(flags: WorkerFlags) -> tuple[str, str]:
         token = os.environ.get("ROBOTRIALS_TOKEN", "").strip()
     if not token:
         raise ConfigError("--connect needs the run's secret: --token_file=FILE, or the variable ROBOTRIALS_TOKEN")
-    assert flags.connect is not None
     return flags.connect, token

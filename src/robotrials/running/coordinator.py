@@ -236,7 +236,7 @@ class Coordinator:
             entry = roster.greet(hello.worker, identity)
         if entry is None:
             why = "has a worker of that name" if hello.joins else "expects no worker of that name"
-            self._router.send_multipart([identity, encode(Stop(f"this run {why}"))])
+            self._router.send_multipart([identity, encode(Stop(f"this run {why}", unfit=True))])
             return
         entry.apart = hello.apart
         if hello.joins:
@@ -284,7 +284,7 @@ class Coordinator:
         if misfit is not None and not entry.joined:
             raise ConfigError(f"worker {entry.name} runs where {misfit}")
         if misfit is not None:
-            self._send(entry, Stop(misfit))
+            self._send(entry, Stop(misfit, unfit=True))
             self._workers.kill(entry, f"{entry.name} may not join: {misfit}")
             return
         try:
@@ -293,7 +293,7 @@ class Coordinator:
         except IdentityError as error:
             if not entry.joined:
                 raise
-            self._send(entry, Stop(str(error)))
+            self._send(entry, Stop(str(error), unfit=True))
             self._workers.kill(entry, f"{entry.name} may not join: {error}")
             return
         self._start_failures = 0

@@ -190,8 +190,11 @@ class Alive(Message):
 
 @dataclass(frozen=True)
 class Stop(Message):
+    """``unfit``: not that there is nothing more to do, but that this worker may not do it."""
+
     kind: ClassVar[str] = "stop"
     reason: str
+    unfit: bool = False
 
 
 WORKER_TALK = Vocabulary(Hello, Job, Serve, Serving, Ready, Refused, Lease, Done, Beat, Artifact, Leaving, Alive, Stop)

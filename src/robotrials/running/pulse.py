@@ -21,6 +21,10 @@ TOKEN_VARIABLE = "ROBOTRIALS_TOKEN"
 
 ADOPTED = 3
 """Exit status of a process whose coordinator is gone."""
+UNREACHED = 5
+"""Exit status of a worker that nobody has ever answered."""
+UNFIT = 6
+"""Exit status of a worker that joined, and may not or cannot play the run's episodes; the end of its log says why."""
 UNWANTED = 4
 """Exit status of a worker whose coordinator has given it up in the middle of an episode."""
 

@@ -7,6 +7,7 @@ told to stop stays away. Between this process and the run there is nothing but w
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from robotrials.benchmarks.gl import gl_environment
 from robotrials.running.launchers.local import LocalLauncher
-from robotrials.running.pulse import ADOPTED, TOKEN_VARIABLE
+from robotrials.running.pulse import ADOPTED, TOKEN_VARIABLE, UNFIT, UNREACHED
 from robotrials.running.threads import thread_limits
 
 _TICK_S = 0.2
@@ -39,6 +40,7 @@ class RemoteWorkers:
     ) -> None:
         """Each has ``scenes`` of them. ``is_on`` says whether the run still is, where that can be seen from here."""
         self._is_on = is_on
+        self._address = address
         self._count = count
         self._launcher = LocalLauncher(
             "robotrials.running.worker_process",
@@ -59,7 +61,7 @@ class RemoteWorkers:
     def run(self, tell: Callable[[str], None]) -> bool:
         """Until every worker was told to stop, or has left; False when they could not work. ``tell`` gets a line for
         every worker that ends otherwise."""
-        failures, told = 0, False
+        failures, told, useless = 0, False, set[str]()
         for _ in range(self._count):
             self._start()
         try:
@@ -80,6 +82,14 @@ class RemoteWorkers:
                     if gone.how == f"exit status {ADOPTED}":
                         tell(f"worker {gone.name} ended: the run is over, or cannot be reached; log: {gone.log}")
                         continue
+                    if gone.how == f"exit status {UNREACHED}":
+                        useless.add(f"nobody at {self._address} knows this token, or no run listens there")
+                        continue
+                    if gone.how == f"exit status {UNFIT}":
+                        useless.add(
+                            f"workers of here cannot play this run: {_last_words(gone.log_tail)}; log: {gone.log}"
+                        )
+                        continue
                     failures = failures + 1 if time.monotonic() - began < _TOO_SOON_S else 0
                     tell(f"worker {gone.name} ended ({gone.how}); log: {gone.log}")
                     if failures >= _MAX_FAILURES:
@@ -88,10 +98,18 @@ class RemoteWorkers:
                     self._start()
         finally:
             self._launcher.close(grace_s=0.0)
-        return True
+        for words in sorted(useless):
+            tell(words)
+        return not useless
 
     def _start(self) -> None:
         self._number += 1
         name = f"{socket.gethostname()}-{os.getpid()}-{self._number}"
         self._started[name] = time.monotonic()
         self._launcher.start(name)
+
+
+def _last_words(log: str) -> str:
+    """Without the date and the level."""
+    line = (log.splitlines() or ["no word"])[-1]
+    return re.sub(r"^[-\d]+ [:,\d]+ [A-Z]+ (stop: )?", "", line)

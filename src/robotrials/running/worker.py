@@ -42,9 +42,10 @@ from robotrials.running.messages import (
     Stop,
 )
 from robotrials.running.pulse import (
-    ADOPTED,
     COORDINATOR_SILENT_S,
     ENDING,
+    UNFIT,
+    UNREACHED,
     Pulse,
     start_heart,
 )
@@ -102,10 +103,10 @@ class Worker:
         send(self._socket, Hello(self._name, *here, token, self._joins, self._apart, self._process))
         if self._apart and not self._socket.poll(int(1000 * COORDINATOR_SILENT_S)):
             log.error("no answer from %s for %.0f s", self._address, COORDINATOR_SILENT_S)
-            os._exit(ADOPTED)
+            os._exit(UNREACHED)
         first = self._receive()
         if isinstance(first, Stop):
-            log.info("stop: %s", first.reason)
+            self._stop(first)
             return
         job = cast(Job, _expect(first, Job))
         self._pulse.hung_s = job.hung_s if self._apart else None
@@ -132,9 +133,9 @@ class Worker:
         while True:
             message = self._receive()
             if isinstance(message, Stop):
-                log.info("stop: %s", message.reason)
                 self._pulse.enter(ENDING)
                 self._close_env()
+                self._stop(message)
                 return
             if self._leaves:
                 continue  # whatever is leased to it now is given to somebody else
@@ -271,6 +272,14 @@ class Worker:
         """Let the coordinator read the refusal before this process is gone."""
         if self._socket.poll(10_000):
             self._receive()
+        if self._joins:
+            os._exit(UNFIT)
+
+    def _stop(self, message: Stop) -> None:
+        """What the log says last; who has started a worker that may not join must hear of it."""
+        log.info("stop: %s", message.reason)
+        if self._joins and message.unfit:
+            os._exit(UNFIT)
 
 
 def _expect(message: Message, kind: type[Message]) -> Message:

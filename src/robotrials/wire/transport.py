@@ -104,14 +104,15 @@ def also_bind(socket: zmq.Socket[bytes], address: str) -> str:
     return f"tcp://{name_for_others(host)}:{bound.rpartition(':')[2]}"
 
 
-def host_of(address: str) -> str:
-    """
+def host_of(address: str, flag: str = "--eval.listen", hint: str = ", HOST 0.0.0.0 for all") -> str:
+    """``flag`` and ``hint`` are for the message.
+
     Raises:
         ConfigError: ``address`` is not ``tcp://HOST:PORT``.
     """
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     if not address.startswith("tcp://") or not host or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"--eval.listen={address} is no address; right is tcp://HOST:PORT, HOST 0.0.0.0 for all")
+        raise ConfigError(f"{flag}={address} is no address; right is tcp://HOST:PORT{hint}")
     return host
 
 
