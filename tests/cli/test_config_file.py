@@ -60,6 +60,17 @@ def test_the_command_line_wins_flag_by_flag(run_yaml: Path) -> None:
     assert (config.policy.type, config.env.type) == ("random", "metaworld")
 
 
+def test_lerobots_container_section_lies_within_eval(run_yaml: Path) -> None:
+    run_yaml.write_text(
+        "policy: {type: expert}\nenv: {type: metaworld}\neval: {runtime: docker, docker: {image: mine, gpus: all}}\n"
+    )
+    docker = parse_eval([f"--config_path={run_yaml}"]).config.docker
+    assert (docker.image, docker.gpus) == ("mine", "all")
+    run_yaml.write_text("eval.docker.image: a\ndocker: {image: b}\n")
+    with pytest.raises(ConfigError, match=r"docker\.image is given twice"):
+        parse_eval([f"--config_path={run_yaml}"])
+
+
 def test_json_is_yaml(run_yaml: Path) -> None:
     text = '{"policy": {"type": "expert"}, "env": {"type": "pusht"}, "seed": 3}'
     assert load(run_yaml, text).config.seed == 3

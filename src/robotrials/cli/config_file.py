@@ -42,11 +42,20 @@ def _flatten(content: Mapping[Any, Any], path: Path) -> dict[str, Any]:
             items = {}
         else:
             raise ConfigError(f"{path}: {key} must be a map such as {{type: {value}}}, got {value!r}")
-        for name, inner in items.items():
+        for name, inner in _deeper(items).items():
             name = name.replace("-", "_")
             if name in flat:
                 raise ConfigError(f"{path}: {name} is given twice")
             flat[name] = inner
+    return flat
+
+
+def _deeper(items: Mapping[str, Any]) -> dict[str, Any]:
+    """With the sections within ``eval`` flat, too: LeRobot has ``eval: {docker: {image: ...}}``."""
+    flat: dict[str, Any] = {}
+    for name, value in items.items():
+        is_section = name.startswith("eval.") and isinstance(value, Mapping)
+        flat |= {f"{name}.{inner}": its for inner, its in value.items()} if is_section else {name: value}
     return flat
 
 

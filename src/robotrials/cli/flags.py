@@ -62,7 +62,7 @@ def parse_eval(argv: Sequence[str]) -> EvalCall:
     values: dict[str, Any] = {}
     if "config_path" in line:
         path = Path(line.pop("config_path")).expanduser()
-        values = read_config_file(path)
+        values = _ours(read_config_file(path), path)
         check_names(values, path)
         # Read on its own first, for messages that name the file instead of a flag nobody typed.
         ours = {name: value for name, value in values.items() if name not in lerobot_flags.NAMES}
@@ -73,6 +73,17 @@ def parse_eval(argv: Sequence[str]) -> EvalCall:
     config = _config(values, "--")
     _require_both(config)
     return EvalCall(config, dry_run, tuple(notes))
+
+
+def _ours(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """``values`` by our own names."""
+    ours: dict[str, Any] = {}
+    for written, value in values.items():
+        name = ALIASES.get(written, written)
+        if name in ours:
+            raise ConfigError(f"{path}: {name} is given twice, once as another name of it")
+        ours[name] = value
+    return ours
 
 
 def read_flags(argv: Sequence[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -36,7 +37,8 @@ elsewhere.
                       benchmark steps several at once; each counts as a worker
                       [1]
   --python=PATH       interpreter that has the benchmark [this one]
-  --logs=DIR          where they write what they do [a temporary folder]
+  --logs=DIR          where they write what they do [a temporary folder, which is
+                      removed when all went well]
 
 Exit status
   0  the run needs no more, or every worker has left
@@ -85,7 +87,16 @@ def run(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, leave)
     signal.signal(signal.SIGTERM, leave)
     output.line(f"{draw.count(flags.n, 'worker')} for {address}; logs: {logs}")
-    return 0 if workers.run(output.line) else 1
+    told = []
+
+    def tell(words: str) -> None:
+        told.append(words)
+        output.line(words)
+
+    did_work = workers.run(tell)
+    if did_work and not told and flags.logs is None:
+        shutil.rmtree(logs, ignore_errors=True)  # there is nothing to look up in them
+    return 0 if did_work else 1
 
 
 def _door(flags: WorkerFlags) -> tuple[str, str]:

@@ -308,7 +308,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     if application != APPLICATION_ID:
         raise UnreadableLedgerError(
             f"{path} is not a ledger of robotrials (an empty file, or a database of another program): "
-            "move it away, or choose another run directory"
+            "put a copy of the ledger back, or choose another run directory"
         )
     if version != SCHEMA_VERSION:
         raise UnreadableLedgerError(
@@ -346,7 +346,8 @@ def _choose_journal(connection: sqlite3.Connection, path: Path) -> None:
 
 
 _SALVAGE = (
-    "keep a copy, try `sqlite3 ledger.sqlite .recover` for what is left, and start again in another run directory"
+    "put a copy from before back; or try `sqlite3 ledger.sqlite .recover` for what is left, and start again in "
+    "another run directory"
 )
 
 
@@ -369,7 +370,7 @@ def _advice(message: str) -> str:
     if "locked" in text:
         return "another process holds it: stop that one, or wait for it"
     if "not a database" in text:
-        return "it is no SQLite file: move it away, or choose another run directory"
+        return "it is no SQLite file: put a copy of the ledger back, or choose another run directory"
     if "malformed" in text or "corrupt" in text:
         return f"it is truncated or damaged: {_SALVAGE}"
     if "readonly" in text or "unable to open" in text or "permission" in text:

@@ -74,10 +74,11 @@ class Standalone:
         Raises:
             ConfigError: the policy cannot be loaded or served, the address cannot be bound, or it needs a token.
         """
-        address = _checked(address or DEFAULT_ADDRESS)
+        given = address or DEFAULT_ADDRESS
+        address = _checked(given)
         token = find_or_make_token(token_file)
         if not is_loopback(address):
-            require_token(token, address)
+            require_token(token, given)
         self._path: Path | None = None
         # Bound before the model is loaded: an address in use is then told at once, not after minutes.
         self._listener = self._bind(address)
