@@ -11,13 +11,14 @@ import random
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from robotrials.datasets.spool import COLUMNS, load_columns
@@ -44,8 +45,27 @@ SLOW = max(200, N // 10)
 """For decoders that need a socket or a file each time."""
 
 
-def fuzz(n: int = N) -> Any:
-    return settings(max_examples=n, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+A_DRAW = 100
+"""Inputs of one seed that Hypothesis draws: drawing takes longer than most decoders."""
+
+
+def fuzz(n: int = N) -> Callable[[Callable[[Maker], None]], Callable[[], None]]:
+    """Call what is decorated with ``n`` makers. Where it fails, the seed of the one that made it fail is told."""
+
+    def wrap(check: Callable[[Maker], None]) -> Callable[[], None]:
+        @settings(max_examples=-(-n // A_DRAW), deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @given(st.integers(0, 2**63 - 1))
+        def draw(seed: int) -> None:
+            for own in range(seed, seed + A_DRAW):
+                try:
+                    check(Maker(own))
+                except BaseException:
+                    note(f"check(Maker({own}))")
+                    raise
+
+        return draw
+
+    return wrap
 
 
 TASK = toy.Toy(toy.ToyConfig(task="a")).tasks()[0]
@@ -117,16 +137,12 @@ class Maker(random.Random):
         return self.damaged(self.choice(samples)) if self.random() < 0.9 else self.randbytes(self.randrange(200))
 
 
-makers = st.integers(0, 2**63 - 1).map(Maker)
-
-
 ENCODED = [encode(message) for message in MESSAGES]
 
 
 @pytest.mark.parametrize("talk", [WORKER_TALK, SERVER_TALK], ids=["worker", "server"])
 def test_messages(talk: Any) -> None:
     @fuzz()
-    @given(makers)
     def check(make: Maker) -> None:
         data = make.near(ENCODED)
         try:
@@ -140,7 +156,6 @@ def test_messages(talk: Any) -> None:
 
 
 @fuzz()
-@given(makers)
 def test_messages_whose_fields_hold_anything(make: Maker) -> None:
     plain = msgpack.unpackb(make.choice(ENCODED))
     target = plain
@@ -157,7 +172,6 @@ def test_messages_whose_fields_hold_anything(make: Maker) -> None:
 
 
 @fuzz()
-@given(makers)
 def test_foreign_messages(make: Maker) -> None:
     try:
         content = decode_plain(make.near(FOREIGN))
@@ -167,7 +181,6 @@ def test_foreign_messages(make: Maker) -> None:
 
 
 @fuzz()
-@given(makers)
 def test_foreign_arrays_that_lie(make: Maker) -> None:
     marks: dict[str, Any] = {"__ndarray__": True, "data": bytes(8), "dtype": "<f4", "shape": [2]}
     for name in make.sample(["__image__", "__npgeneric__", "data", "dtype", "shape", "format"], make.randrange(4)):
@@ -218,7 +231,6 @@ SIDES = [0, 1, 2, 3, 5, -1, 2**20, 2**31, 2**40, 2**63, 2**70]
 
 
 @fuzz()
-@given(makers)
 def test_layouts(make: Maker) -> None:
     arrays = tuple(
         ArrayHeader(
@@ -249,7 +261,6 @@ FRAMES = [framed(message) for message in MESSAGES] + [framed(Chunk(1, 1, "<f4", 
 
 
 @fuzz(SLOW)
-@given(makers)
 def test_streams(make: Maker) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -265,7 +276,6 @@ def read_all(stream: Stream) -> None:
 
 
 @fuzz(SLOW)
-@given(makers)
 def test_policy_server_outlives_its_clients(make: Maker) -> None:
     host, port = SERVER.address
     frames = [make.damaged(make.choice(FRAMES)) for _ in range(make.randrange(5))]
@@ -309,7 +319,6 @@ def test_policy_server_still_serves_after_all_that() -> None:
 
 
 @fuzz(SLOW)
-@given(makers)
 def test_clients_of_a_policy_server_that_says_anything(make: Maker) -> None:
     data = make.near([framed(Attached(SPEC)) + framed(Chunk(2, 1, "<f4", (5, 1), 0.1, 1), bytes(20))])
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -342,7 +351,6 @@ def test_clients_of_a_policy_server_that_says_anything(make: Maker) -> None:
 
 
 @fuzz()
-@given(makers)
 def test_names_of_foreign_observations(make: Maker) -> None:
     message, keys = make.value(), make.value()
     try:
@@ -353,7 +361,6 @@ def test_names_of_foreign_observations(make: Maker) -> None:
 
 
 @fuzz(SLOW)
-@given(makers)
 def test_run_json(make: Maker) -> None:
     data = (
         b"[" * 100_000
@@ -372,7 +379,6 @@ PARTS = ["videos", "spool", "..", ".", "", "/", "a", "run.json", "é", "\0", "x"
 
 
 @fuzz(SLOW)
-@given(makers)
 def test_files_of_workers_stay_where_they_belong(make: Maker) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / "run"
@@ -405,7 +411,6 @@ SPOOLED = [spooled(), spooled_objects()]
 
 
 @fuzz(SLOW)
-@given(makers)
 def test_what_was_kept_for_a_dataset(make: Maker) -> None:
     data = make.near(SPOOLED)
     with tempfile.TemporaryDirectory() as folder:
