@@ -72,7 +72,7 @@ test-protocols: setup-protocols
 	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/test_openpi.py tests/policies/test_vla_eval.py tests/serving/test_openpi_server.py
 
 fuzz: setup ## a million inputs for every decoder
-	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q tests/wire/test_fuzz.py
+	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q --timeout=0 tests/wire/test_fuzz.py
 
 chaos: setup ## kills, stops, hangs, a full disk, a cut network, in full; ROBOTRIALS_CHAOS_SEED=N repeats a run
 	ROBOTRIALS_CHAOS=full $(VENV)/bin/python -m pytest -s -q tests/chaos

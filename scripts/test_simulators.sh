@@ -32,8 +32,8 @@ failed=()
 for name in ${names[@]+"${names[@]}"}; do
   echo "== $name" >&2
   if ! "$python" -m robotrials bench install "$name"; then failed+=("$name"); continue; fi
-  "$python" -m robotrials bench exec "$name" python -c 'import pytest, psutil' 2>/dev/null ||
-    "$uv" pip install --quiet --python "$ROBOTRIALS_HOME/environments/$name/current/bin/python" pytest psutil
+  "$python" -m robotrials bench exec "$name" python -c 'import psutil, pytest, pytest_timeout' 2>/dev/null ||
+    "$uv" pip install --quiet --python "$ROBOTRIALS_HOME/environments/$name/current/bin/python" pytest pytest-timeout psutil
   mapfile -t files < <(find tests/benchmarks -name "test_${name}.py" -o -name "test_${name}_*.py" | sort)
   # Of one name that begins another's (libero, libero_plus), the files of the longer one are not its own.
   own=()
