@@ -71,7 +71,7 @@ test-formats: setup-formats
 test-protocols: setup-protocols
 	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/test_openpi.py tests/policies/test_vla_eval.py tests/serving/test_openpi_server.py
 
-fuzz: setup ## a million inputs for every decoder
+fuzz: setup ## a million inputs for every decoder, a hundred thousand for those with a socket or a file; 20 minutes
 	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q --timeout=0 tests/wire/test_fuzz.py
 
 chaos: setup ## kills, stops, hangs, a full disk, a cut network, in full; ROBOTRIALS_CHAOS_SEED=N repeats a run
