@@ -126,6 +126,6 @@ def test_what_is_safe_passes(line: str) -> None:
 def test_our_yaml_loader_is_a_safe_one() -> None:
     import yaml
 
-    from robotrials.cli import config_file
+    from robotrials import strict_yaml
 
-    assert issubclass(config_file._StrictLoader, yaml.SafeLoader)
+    assert issubclass(strict_yaml._StrictLoader, yaml.SafeLoader)
