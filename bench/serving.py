@@ -23,7 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.synchronize import Barrier
 
 import numpy as np
@@ -93,7 +93,7 @@ def round_trip(address: str, n: int = 3000) -> float:
     return statistics.median(times[n // 10 :]) * 1e6
 
 
-def play(where: str, length: int, ready: Barrier, seen: Observation) -> None:
+def play(ready: Barrier, where: str, length: int, seen: Observation) -> None:
     """One worker: ``length`` requests, each as soon as the last is answered."""
     client = ServedPolicy(where, "secret", "bench")
     session = client.new_session(EpisodeSpec(0, "s", "t", 0, 0, None, 500), TASK)
@@ -107,23 +107,26 @@ def throughput(lengths: Sequence[int]) -> tuple[float, float]:
     """Observations a second of one session for each of ``lengths`` (its number of requests), and the ideal."""
     with tempfile.TemporaryDirectory() as folder:
         server, where = in_child(f"unix://{folder}/server", Answering(FIXED_S, PER_ROW_S))
-        wall = time_of([(where, length) for length in lengths], observation())
+        seen = observation()
+        wall = time_of(play, [(where, length, seen) for length in lengths])
         end(server)
     ideal = sum(FIXED_S + PER_ROW_S * sum(length > i for length in lengths) for i in range(max(lengths)))
     return sum(lengths) / wall, sum(lengths) / ideal
 
 
-def time_of(clients: Sequence[tuple[str, int]], seen: Observation) -> float:
-    """Seconds that ``clients`` take, each a process: the server it asks, and how often."""
+def time_of(target: Callable[..., None], clients: Sequence[tuple[object, ...]]) -> float:
+    """Seconds that ``clients`` take, each a process: what ``target`` gets, besides the barrier at which all begin."""
     context = multiprocessing.get_context("fork")
     ready = context.Barrier(len(clients) + 1)
-    workers = [context.Process(target=play, args=(where, length, ready, seen)) for where, length in clients]
+    workers = [context.Process(target=target, args=(ready, *arguments)) for arguments in clients]
     for worker in workers:
         worker.start()
     ready.wait()
     began = time.perf_counter()
     for worker in workers:
         worker.join()
+        if worker.exitcode:
+            raise SystemExit("a process that asked has failed")
     return time.perf_counter() - began
 
 
@@ -132,13 +135,13 @@ def requests(n_servers: int = 2, n_clients: int = 16, each: int = 8000) -> float
     seen: Observation = {"observation.state": np.zeros(8, np.float32), "task": "do it"}
     with tempfile.TemporaryDirectory() as folder:
         servers = [in_child(f"unix://{folder}/server-{k}", Answering(0.0, 0.0)) for k in range(n_servers)]
-        wall = time_of([(servers[k % n_servers][1], each) for k in range(n_clients)], seen)
+        wall = time_of(play, [(servers[k % n_servers][1], each, seen) for k in range(n_clients)])
         for pid, _ in servers:
             end(pid)
     return n_clients * each / wall
 
 
-def ask_for_many(where: str, rounds: int, ready: Barrier, n_sessions: int = 8) -> None:
+def ask_for_many(ready: Barrier, where: str, rounds: int, n_sessions: int = 8) -> None:
     """As that many workers would, for ``rounds`` requests each, at little cost to this machine."""
     layout = Layout.of({"observation.state": np.zeros(8, np.float32)})
     workers = []
@@ -164,20 +167,9 @@ def ask_for_many(where: str, rounds: int, ready: Barrier, n_sessions: int = 8) -
 def requests_from_elsewhere(n_servers: int = 2, rounds: int = 8000) -> tuple[float, float]:
     """Requests a second that servers of a policy without any work answer together, and a server's CPU microseconds of
     one."""
-    context = multiprocessing.get_context("fork")
-    ready = context.Barrier(n_servers + 1)
     with tempfile.TemporaryDirectory() as folder:
         servers = [in_child(f"unix://{folder}/server-{k}", Answering(0.0, 0.0)) for k in range(n_servers)]
-        askers = [context.Process(target=ask_for_many, args=(where, rounds, ready)) for _, where in servers]
-        for asker in askers:
-            asker.start()
-        ready.wait()
-        began = time.perf_counter()
-        for asker in askers:
-            asker.join()
-            if asker.exitcode:
-                raise SystemExit("a process that asked has failed")
-        wall = time.perf_counter() - began
+        wall = time_of(ask_for_many, [(where, rounds) for _, where in servers])
         cpu = sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid, _ in servers)
         for pid, _ in servers:
             end(pid)
