@@ -79,6 +79,7 @@ chaos: setup ## kills, stops, hangs, a full disk, a cut network, in full; ROBOTR
 
 # Two at a time: the core's tests wait for processes half of their time. What fails does not keep the others from running.
 test: lint ## everything CI runs: ruff, mypy, all tests but those marked slow
+	@echo 'two parts at a time, each shown when it has ended: half an hour in all on two cores'
 	$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=line test-core test-lerobot test-simulators test-protocols test-formats
 
 test-all: ## the slow ones, too

@@ -37,8 +37,8 @@ elsewhere.
                       benchmark steps several at once; each counts as a worker
                       [1]
   --python=PATH       interpreter that has the benchmark [this one]
-  --logs=DIR          where they write what they do [a temporary folder, which is
-                      removed when all went well]
+  --logs=DIR          where they write what they do [a temporary folder, which
+                      is removed when all went well]
 
 Exit status
   0  the run needs no more, or every worker has left
