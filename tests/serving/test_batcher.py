@@ -138,6 +138,18 @@ def test_session_that_always_asks_again_at_once_is_waited_for_a_tenth_of_a_pass(
     assert batcher.patience() == 0.0
 
 
+def test_where_passes_are_over_at_once_nobody_is_waited_for(clock: Clock) -> None:
+    batcher = Batcher(Echo(clock, pass_s=1e-4), None)
+    for _ in range(3):
+        for client in range(2):
+            batcher.add(request(client, 0.0))
+        batcher.run()
+        clock.now += 1e-6
+    batcher.add(request(0, 0.0))
+    assert batcher.is_fast
+    assert batcher.patience() == 0.0
+
+
 def test_session_that_thinks_for_long_is_not_waited_for(clock: Clock) -> None:
     batcher = Batcher(Echo(clock), None)
     play_rounds(batcher, clock, {0: 0.01, 1: 0.9}, 4)

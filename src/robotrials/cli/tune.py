@@ -45,7 +45,6 @@ Exit status
 """
 
 _LAYOUT = ("eval.batch_size", "eval.instance_count", "eval.policy_servers", "policy.max_batch", "render.device")
-_OWN = ("seconds", "json")
 
 
 def run(argv: Sequence[str]) -> int:

@@ -56,7 +56,8 @@ class _Pace:
 class Batcher:
     """One forward pass at a time over whatever waits, first come first served, up to ``max_batch`` sessions.
 
-    When a pass ends, what has come meanwhile is the next batch. There are two reasons to hold it back.
+    When a pass ends, what has come meanwhile is the next batch. There are two reasons to hold it back, unless passes
+    are over sooner than a process could be woken.
 
     A session was just answered and has so far always asked again at once: without that, sessions in step fall apart
     into two groups that take turns, at half the throughput. The wait ends after a tenth of a pass at the latest, and

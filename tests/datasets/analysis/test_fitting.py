@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from typing import Any
 
@@ -79,3 +80,12 @@ def test_what_a_process_takes_with_it_is_fitted_again(
         assert "ended with status -9" in caplog.text
         assert fitters.fit(jobs(4)) == alone(4)
     assert len(started) == 1  # it is not started again only to end again
+
+
+@pytest.mark.usefixtures("last", "started")
+def test_an_answer_that_is_none_is_an_error_and_not_computed_again_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "print('greetings', flush=True); input()"
+    told = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    monkeypatch.setattr(fitting, "_start", lambda: subprocess.Popen([sys.executable, "-c", code], **told))
+    with Fitters(2) as fitters, pytest.raises(ValueError, match="Expecting value"):
+        fitters.fit(jobs(3))

@@ -81,10 +81,11 @@ class Fitters:
     def _share(self, todo: deque[tuple[int, Job]], done: dict[int, Mixture]) -> None:
         with ThreadPoolExecutor(len(self._children)) as threads:
             try:
-                for child in self._children:
-                    threads.submit(_feed, child, todo, done)
+                fed = [threads.submit(_feed, child, todo, done) for child in self._children]
                 while todo:
                     _next(todo, done)
+                for one in fed:
+                    one.result()
             finally:
                 todo.clear()  # interrupted: nobody takes another
         self._children = [child for child in self._children if child.poll() is None]
