@@ -160,9 +160,9 @@ def _check_evaluation(suite: Suite, call: Call) -> None:
     from robotrials.cli.flags import parse_eval
     from robotrials.cli.push import take_from_eval
     from robotrials.running.launchers.container import ENGINES
-    from robotrials.suites.checks import check_before_training
+    from robotrials.suites.checks import TO_COME, check_before_training
 
-    words, _ = take_from_eval(eval_words(suite, call.settings, "to/come", "0", call.for_eval))
+    words, _ = take_from_eval(eval_words(suite, call.settings, TO_COME, "0", call.for_eval))
     config = parse_eval(words).config
     if call.settings.dry_run and config.eval.runtime in ENGINES:  # no image is asked
         options = {name: value for name, value in config.env.options.items() if name != "python"}

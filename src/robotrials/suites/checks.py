@@ -7,7 +7,7 @@ from dataclasses import replace
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import PolicyChoice, RunConfig
 
-_TO_COME = "to/come"
+TO_COME = "to/come"
 """In the place of the policy's path: a repository of the Hub, which nobody looks for before it is loaded."""
 
 
@@ -50,4 +50,4 @@ def policy_to_come(choice: PolicyChoice) -> PolicyChoice:
             f"--policy.type={kind} plays no checkpoint of lerobot-train; right is lerobot, or a class of yours"
         )
     options = {name: value for name, value in choice.options.items() if name != "python"}
-    return replace(choice, type="lerobot" if kind == "lerobot" else kind, path=_TO_COME, options=options)
+    return replace(choice, type="lerobot" if kind == "lerobot" else kind, path=TO_COME, options=options)
