@@ -46,6 +46,10 @@ class VideoError(RobotrialsError):
     """Raised when the video of an episode cannot be recorded; the episode's outcome does not depend on it."""
 
 
+class NoPictureError(RobotrialsError):
+    """Raised when an environment has no picture for a video; the episode's outcome does not depend on it."""
+
+
 class DatasetError(RobotrialsError):
     """Raised when episodes cannot be kept or joined as a dataset; outcomes that were recorded do not depend on it."""
 

@@ -13,7 +13,7 @@ pytest.importorskip("gymnasium")
 
 from robotrials.benchmarks import foreign_probe
 from robotrials.benchmarks.base import Env
-from robotrials.benchmarks.foreign import success_of
+from robotrials.benchmarks.gym_success import known_success as success_of
 from robotrials.benchmarks.hub import Hub, parse_repo
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.cli.flags import parse_eval

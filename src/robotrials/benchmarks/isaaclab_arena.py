@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import BenchmarkConfig, Observation, StepOutcome
+from robotrials.benchmarks.gym_answers import as_numpy
 from robotrials.benchmarks.hub import load_make_env, parse_repo, require_trust
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.scene_group import ManyScenes, SceneGroup
-from robotrials.benchmarks.single_env import as_numpy
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
+from robotrials.benchmarks.scoring import scoring_of
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
@@ -61,6 +62,7 @@ def make_benchmark(choice: EnvChoice) -> Benchmark:
     cls = benchmark_class(choice.type)
     benchmark = cls(build(cls.Config, choice.options, "--env."))
     benchmark.python = choice.python
+    scoring_of(benchmark)
     return benchmark
 
 

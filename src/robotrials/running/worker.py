@@ -20,16 +20,18 @@ from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scene_group import ManyScenes
+from robotrials.benchmarks.scoring import scoring_of
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
 from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.policies.registry import make_policy
-from robotrials.results.record import EpisodeRecord, error_record
+from robotrials.results.record import EndReason, EpisodeRecord, error_record
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.files import send_files
 from robotrials.running.messages import (
+    REASON,
     SESSION_FILE,
     WORKER_TALK,
     Done,
@@ -203,7 +205,8 @@ class Worker:
             if job.kept_cameras is not None:
                 folder = spool_folder(self._root, episode.id, lease.attempt)
                 spool = EpisodeSpool(folder, task, job.kept_cameras)
-            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=self._place is None)
+            alone, scoring = self._place is None, scoring_of(benchmark)
+            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=alone, scoring=scoring)
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
             if spool is not None:
                 pulse.enter("dataset")
@@ -211,6 +214,8 @@ class Worker:
             if video is not None:
                 pulse.enter("video")
                 record, note = _keep_video(record, video, lease)
+            if record.end is EndReason.EXCEPTION:
+                self._close_env()  # nobody knows what it has left undone
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  whatever is raised, it is recorded
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
             if video is not None:
@@ -308,8 +313,9 @@ def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tup
         video.finish()
     except VideoError as error:
         log.error("%s", error)
-        return record, f"{lease.episode.name} has no video: {error}"
-    return replace(record, video=lease.video), None
+        return record, f"{lease.episode.name} has no video{REASON}{error}"
+    note = f"{lease.episode.name} has a video{REASON}it is black in every frame" if video.is_black else None
+    return replace(record, video=lease.video), note
 
 
 def _one_line(error: BaseException) -> str:
