@@ -113,5 +113,5 @@ def _kind(value: Any) -> str:
         return f"{len(value)} values"
     shape = getattr(value, "shape", None)
     name = type(value).__name__
-    article = "an" if name[:1].lower() in "aeiou" else "a"
+    article = "an" if name[:1].lower() in "aeiou" or name == "ndarray" else "a"
     return f"{article} {name}" + (f" of shape {tuple(shape)}" if shape is not None else "")

@@ -82,8 +82,9 @@ def _view(raw: Any, space: Any, who: str, path: str) -> Any:
         raise ContractError(f"{who}: its observation{_at(path)} is None; its observation space declares {space}")
     if isinstance(getattr(space, "spaces", None), Mapping):
         return _View(raw, space, who, path)
-    value: np.ndarray = np.asarray(as_numpy(raw))
-    return value[0] if value.shape == (1, *(space.shape or ())) else value
+    value: Any = np.asarray(as_numpy(raw))
+    batch = (1, *(space.shape or ()))
+    return np.squeeze(value, axis=0) if value.shape == batch else value
 
 
 def _at(path: str) -> str:
@@ -97,7 +98,7 @@ def _without_batch(space: Any) -> Any:
         changed = OrderedDict((key, _without_batch(child)) for key, child in children.items())
         same = all(changed[key] is child for key, child in children.items())
         return space if same else type(space)(changed)
-    shape = getattr(space, "shape", None) or ()
+    shape: tuple[int, ...] = getattr(space, "shape", None) or ()
     if len(shape) == _PICTURES_IN_A_BATCH and shape[0] == 1 and hasattr(space, "low"):
         return type(space)(low=space.low[0], high=space.high[0], dtype=space.dtype)
     return space

@@ -37,6 +37,8 @@ def scoring_of(benchmark: Benchmark) -> Scoring:
     Raises:
         ConfigError: one of the two options is invalid.
     """
+    if not isinstance(benchmark.config.success, str):  # a benchmark's own option of that name
+        return Scoring(failures=_names(benchmark.config.failure_exceptions))
     place, when = split_success(benchmark.config.success)
     if place and not benchmark.says_where_success_is:
         raise ConfigError(f"--env.success={benchmark.config.success}: {benchmark.name} takes {ONCE} or {END}")
@@ -53,14 +55,12 @@ def split_success(text: str) -> tuple[str, str]:
 
 def identity_options(benchmark: Benchmark, options: dict[str, Any]) -> dict[str, Any]:
     """The options without these two where they change nothing."""
-    place, when = split_success(options.pop("success"))
-    parts = [part for part in (place, END if when == END else "") if part]
+    if isinstance(options["success"], str):
+        place, when = split_success(options.pop("success"))
+        parts = [part for part in (place, END if when == END else "") if part]
+        options = {**options, **({"success": ",".join(parts)} if parts else {})}
     failures = sorted(options.pop("failure_exceptions"))
-    return {
-        **options,
-        **({"success": ",".join(parts)} if parts else {}),
-        **({"failure_exceptions": failures} if failures else {}),
-    }
+    return {**options, **({"failure_exceptions": failures} if failures else {})}
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
