@@ -47,7 +47,14 @@ class VideoError(RobotrialsError):
 
 
 class NoPictureError(RobotrialsError):
-    """Raised when an environment has no picture for a video; the episode's outcome does not depend on it."""
+    """Raised when an environment has no picture for a video; the episode's outcome does not depend on it.
+
+    ``by_design``: it was made to draw nothing, so that nothing is wrong with it.
+    """
+
+    def __init__(self, message: str, by_design: bool = False) -> None:
+        super().__init__(message)
+        self.by_design = by_design
 
 
 class DatasetError(RobotrialsError):

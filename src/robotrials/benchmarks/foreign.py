@@ -15,7 +15,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome, one_or_each
 from robotrials.benchmarks.foreign_probe import Scene, ask
-from robotrials.benchmarks.gym_picture import picture_of
+from robotrials.benchmarks.gym_picture import DRAWS, picture_of
 from robotrials.benchmarks.gym_reading import ObservationReader
 from robotrials.benchmarks.gym_success import SuccessRule, known_success, parse
 from robotrials.benchmarks.quiet import keep_imports_quiet
@@ -145,7 +145,7 @@ class ForeignEnv(Env):
     def _build(self) -> SingleEnv:
         self._sim = self._benchmark.single(self._task)
         self._reader = self._benchmark.reader(self._sim)
-        self._fresh = True
+        self._fresh, self._draws = True, False
         return self._sim
 
     def reset(self, episode: EpisodeSpec) -> None:
@@ -181,12 +181,20 @@ class ForeignEnv(Env):
         Raises:
             NoPictureError: it has neither.
         """
-        frame = self._require().render()
+        sim = self._require()
+        frame = sim.render()
+        self._draws = self._draws or frame is not None
+        if frame is None and self._draws and sim.shows_the_next:
+            raise NoPictureError(f"{self._task.name} has reset itself, and would draw the next episode", by_design=True)
         if frame is None:
             seen = self._reader(self._raw, self._sentence, self._task.images[:1])
             frame = picture_of(next((seen[key] for key in self._task.images if key in seen), None), self._task.name)
         if frame is None:
-            raise NoPictureError(f"{self._task.name} draws nothing and observes no image")
+            mode = sim.attribute("render_mode")
+            why = f"render_mode is {mode}" if mode not in DRAWS else f"render() returns nothing, though it is {mode}"
+            raise NoPictureError(
+                f"{self._task.name} draws nothing ({why}) and observes no image", by_design=mode is None
+            )
         return np.ascontiguousarray(frame)
 
     def close(self) -> None:

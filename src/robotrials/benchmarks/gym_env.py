@@ -192,7 +192,9 @@ class GymEnv(Env):
             why = (
                 f"render() returns nothing, though render_mode is {mode}" if mode in DRAWS else f"render_mode is {mode}"
             )
-            raise NoPictureError(f"{self._task.name} draws nothing ({why}) and observes no image")
+            raise NoPictureError(
+                f"{self._task.name} draws nothing ({why}) and observes no image", by_design=mode is None
+            )
         return picture
 
     def _draw(self) -> Any:

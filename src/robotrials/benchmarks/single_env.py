@@ -21,8 +21,8 @@ class SingleEnv:
 
     A vector that keeps its environments in ``envs`` (Gymnasium's SyncVectorEnv) is opened, so that it resets nothing
     by itself; of any other the first row is read. One that resets itself in the step that ends an episode shows the
-    next episode from then on: its last observation and info are taken from ``final_obs`` and ``final_info``, and
-    ``render`` gives the picture that was drawn last before.
+    next episode from then on: its last observation and info are taken from ``final_obs`` and ``final_info``, and what
+    it would draw is not drawn.
 
     Raises:
         ContractError: it holds more than one environment.
@@ -39,8 +39,8 @@ class SingleEnv:
         self._batched = n == 1 and not opened
         self._who = type(self.innermost).__name__
         self._resets_itself = self._batched and _resets_in_the_same_step(made)
-        self._shows_the_next = False
-        self._drawn: np.ndarray | None = None
+        self.shows_the_next = False
+        """The episode has ended, and what it shows is the next one."""
 
     @property
     def observation_space(self) -> Any:
@@ -56,7 +56,7 @@ class SingleEnv:
         Raises:
             ContractError: what it returns is not Gymnasium's API.
         """
-        self._shows_the_next, self._drawn = False, None
+        self.shows_the_next = False
         try:
             observation = read_reset(self._env.reset(seed=seed), self._who)
         except (TypeError, ValueError):
@@ -83,25 +83,22 @@ class SingleEnv:
     def _of_the_episode(self, last: Step) -> Step:
         """The last step, with what it has shown before a reset of its own."""
         final, seen = last.info.get("final_info"), final_observation(last.info)
-        self._shows_the_next = self._resets_itself or seen is not None or isinstance(final, Mapping)
-        return last._replace(
-            observation=last.observation if seen is None else seen,
-            info=final if isinstance(final, Mapping) else last.info,
-        )
+        self.shows_the_next = self._resets_itself or seen is not None or isinstance(final, Mapping)
+        info = final if isinstance(final, Mapping) else last.info
+        if self._resets_itself and info is last.info:
+            info = {}  # it is of the next episode: nothing was said of this one
+        return last._replace(observation=last.observation if seen is None else seen, info=info)
 
     def render(self) -> np.ndarray | None:
-        """What it draws, (H, W, 3) uint8; None if it draws nothing.
+        """What it draws, (H, W, 3) uint8; None if it draws nothing, or the next episode.
 
         Raises:
             ContractError: what it draws is no picture.
         """
         mode = getattr(self._env, "render_mode", None)
-        if mode not in DRAWS and not self._batched:
+        if self.shows_the_next or (mode not in DRAWS and not self._batched):
             return None
-        if self._shows_the_next:
-            return None if self._drawn is None else self._drawn.copy()
-        self._drawn = picture_of(self._env.render(), self._who, mode == FILM)
-        return self._drawn
+        return picture_of(self._env.render(), self._who, mode == FILM)
 
     def require_gymnasium(self, seed: int) -> None:
         """What is wrong with its answers, where a wrapper has failed on them.

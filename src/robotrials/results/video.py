@@ -103,6 +103,10 @@ class EpisodeVideo:
         self._given_up = self._given_up or reason
 
     @property
+    def has_frames(self) -> bool:
+        return self._last >= 0
+
+    @property
     def is_black(self) -> bool:
         """Every frame was black all over."""
         return self._black and self._last >= 0

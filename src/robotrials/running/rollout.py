@@ -15,7 +15,7 @@ import numpy as np
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.benchmarks.scoring import Scoring
 from robotrials.datasets.spool import EpisodeSpool
-from robotrials.errors import ContractError, RobotrialsError
+from robotrials.errors import ContractError, NoPictureError, RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
@@ -244,6 +244,9 @@ class Rollout:
                 frame = self._env.render()
                 renders += 1
             video.add(step, frame)
+        except NoPictureError as error:
+            if not (error.by_design and video.has_frames):  # else the film ends a step before the episode
+                video.give_up(str(error))
         except Exception as error:  # noqa: BLE001  a simulator may raise anything while it draws
             video.give_up(str(error) if isinstance(error, RobotrialsError) else f"{type(error).__name__}: {error}")
         self._pulse.phase = "simulate"
