@@ -79,6 +79,8 @@ class Odd(Point):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         seen, info = super().reset(seed=seed)
+        if self.odd == "unreachable at reset" and seed and self.at[0] > 0:
+            raise OutOfReach("no path to the target")
         return seen if self.odd == "reset without info" else (seen, info)
 
     def step(self, action: Any) -> Any:

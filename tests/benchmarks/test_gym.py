@@ -313,15 +313,17 @@ def test_looking_at_an_environment_needs_no_good_end_of_it(odd: str, caplog: pyt
     assert (said in caplog.text) == (odd == "close raises")
 
 
-def played(folder: Path, odd: str, **options: str) -> list[EpisodeRecord]:
+def played(
+    folder: Path, odd: str, listener: Listener | None = None, dataset: Path | None = None, **options: str
+) -> list[EpisodeRecord]:
     config = RunConfig(
         PolicyChoice("random"),
         EnvChoice("gym", {**ODD, "kwargs": {"odd": odd}, "max_steps": 5, **options}),
-        EvalSettings(n_episodes=6, batch_size=1, record="first:3", max_attempts=1),
+        EvalSettings(n_episodes=6, batch_size=1, record="first:3", max_attempts=1, dataset=dataset),
         1000,
         folder,
     )
-    execute(prepare(config), Listener())
+    execute(prepare(config), listener or Listener())
     with Ledger.open(folder / "ledger.sqlite") as ledger:
         return list(ledger.accepted())
 
@@ -340,5 +342,28 @@ def test_a_named_exception_is_a_failure_and_not_an_error(tmp_path: Path) -> None
 
 
 def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
-    records = played(tmp_path / "run", "broken")
+    listener = Listener()
+    records = played(tmp_path / "run", "broken", listener)
     assert [(record.end.value, record.video) for record in records] == [("time_limit", None)] * 6
+    # Of the three that were to be filmed, the first is named: what holds for one mostly holds for many.
+    assert [text for text in listener.messages if "video" in text] == [
+        "Odd-v0/Odd-v0/0 has no video: OSError: EGL is gone"
+    ]
+
+
+def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    listener = Listener()
+    records = played(
+        tmp_path / "run",
+        "unreachable at reset",
+        listener,
+        tmp_path / "dataset",
+        failure_exceptions=f"{TOYS}.OutOfReach",
+    )
+    over = [record for record in records if record.end.value == "exception"]
+    assert 0 < len(over) < 6
+    assert {(r.success, r.steps, r.reward_sum, r.reward_max, r.video) for r in over} == {(False, 0, 0.0, 0.0, None)}
+    assert not any("has no video" in text for text in listener.messages)
+    info = json.loads((tmp_path / "dataset" / "meta" / "info.json").read_text())
+    assert info["total_episodes"] == 6 - len(over)

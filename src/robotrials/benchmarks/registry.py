@@ -75,14 +75,20 @@ def require_installed(cls: type[Benchmark]) -> None:
     """
     missing = [module for module in cls.modules if not _is_there(module)]
     if missing:
-        raise NotInstalledError(
-            f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
-            f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: '
-            f"robotrials bench install {cls.name}"
-        )
+        what = f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
+        raise NotInstalledError(what + _remedy(cls))
     conflict = cls.conflict(package_versions(cls))
     if conflict:
         raise NotInstalledError(conflict)
+
+
+def _remedy(cls: type[Benchmark]) -> str:
+    """How to install it: by packages, or where no package index holds it, as its own instructions say."""
+    if cls.installation.unavailable:
+        return cls.installation.unavailable
+    return (
+        f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: robotrials bench install {cls.name}'
+    )
 
 
 def is_installed_here(cls: type[Benchmark]) -> bool:

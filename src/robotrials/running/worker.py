@@ -208,6 +208,10 @@ class Worker:
             alone, scoring = self._place is None, scoring_of(benchmark)
             rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=alone, scoring=scoring)
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
+            if not record.steps:  # its reset has raised what means failure: there is nothing to show or to keep
+                _discard(video)
+                _discard(spool)
+                video = spool = None
             if spool is not None:
                 pulse.enter("dataset")
                 spool.finish()
@@ -218,10 +222,8 @@ class Worker:
                 self._close_env()  # nobody knows what it has left undone
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  whatever is raised, it is recorded
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
-            if video is not None:
-                video.discard()
-            if spool is not None:
-                spool.discard()
+            _discard(video)
+            _discard(spool)
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
             retryable = not isinstance(error, (ContractError, ConfigError))
@@ -302,6 +304,11 @@ def _check_scenes(benchmark: Benchmark, policy: PolicySpec) -> None:
         raise ConfigError(f"{benchmark.name} plays one scene in each process: leave --scenes out")
     if policy.needs_env:
         raise ConfigError(f"policy {policy.name} looks into the simulator, which needs --env.num_envs=1")
+
+
+def _discard(made: EpisodeVideo | EpisodeSpool | None) -> None:
+    if made is not None:
+        made.discard()
 
 
 def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tuple[EpisodeRecord, str | None]:
