@@ -46,6 +46,17 @@ class VideoError(RobotrialsError):
     """Raised when the video of an episode cannot be recorded; the episode's outcome does not depend on it."""
 
 
+class NoPictureError(RobotrialsError):
+    """Raised when an environment has no picture for a video; the episode's outcome does not depend on it.
+
+    ``by_design``: it was made to draw nothing, so that nothing is wrong with it.
+    """
+
+    def __init__(self, message: str, by_design: bool = False) -> None:
+        super().__init__(message)
+        self.by_design = by_design
+
+
 class DatasetError(RobotrialsError):
     """Raised when episodes cannot be kept or joined as a dataset; outcomes that were recorded do not depend on it."""
 

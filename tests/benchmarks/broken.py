@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
-from robotrials.errors import ContractError
+from robotrials.errors import ContractError, NoPictureError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from tests.toy import Toy, ToyConfig, ToyEnv
+
+
+class OutOfReach(Exception):  # noqa: N818  as a simulator calls it
+    """What a benchmark means as a failure."""
+
 
 _LEAK: list[bytearray] = []
 _ENTROPY = random.SystemRandom()
@@ -38,6 +44,8 @@ class Faulty(Toy):
         if fault == "tasks":
             Faulty.calls += 1
             return [replace(task, max_steps=50 + Faulty.calls) for task in tasks]
+        if fault in ("picture", "no picture", "no picture by design"):
+            return [replace(task, record_key=None) for task in tasks]
         if fault == "instruction":
             return [replace(task, instruction=" ") for task in tasks]
         return tasks
@@ -56,11 +64,14 @@ class FaultyEnv(ToyEnv):
         super().__init__(config)
         self.fault = config.fault
         self.episodes = self.closed = 0
+        self.observes = False
         FaultyEnv.built += 1
         self.buffer = np.zeros(2, np.float32)
 
     def reset(self, episode: EpisodeSpec) -> None:
         super().reset(episode)
+        if self.fault == "children":
+            subprocess.Popen(["sleep", "60"])
         self.episodes += 1
         if self.fault == "same seed":
             self.goal += _ENTROPY.random()
@@ -81,7 +92,9 @@ class FaultyEnv(ToyEnv):
     def observe(self, cameras: Sequence[str]) -> Observation:
         if self.fault == "looking":
             self.position += 1e-6
+        self.observes = True
         seen = super().observe(cameras)
+        self.observes = False
         if self.fault == "shapes":
             seen["observation.state"] = np.zeros(3, np.float32)
         if self.fault == "shapes later" and self._step > 4:
@@ -101,13 +114,30 @@ class FaultyEnv(ToyEnv):
             return outcome._replace(success=None)
         if self.fault == "share":
             return outcome._replace(success=0.3)  # type: ignore[arg-type]
-        if self.fault == "ends at once":
+        if self.fault == "start" or (self.fault == "ends soon" and self._step == 2):
             return outcome._replace(terminated=True, success=False)
+        if self.fault == "solved at once":
+            return outcome._replace(terminated=True, success=True)
+        if self.fault == "lost":
+            return outcome._replace(terminated=self._step > 5, success=self._step == 3)
+        if self.fault == "ending" and self._step == 6:
+            self.position, self._step = 0.0, 0
+            return outcome._replace(terminated=True, success=False)
+        if self.fault == "raises" and self._step == 3:
+            raise OutOfReach("no path to the target")
         if self.fault == "step limit" and self._step == 9:
             return outcome._replace(terminated=False, truncated=True)
         return outcome
 
+    def render(self) -> np.ndarray:
+        if self.fault.startswith("no picture") and not self.observes:
+            raise NoPictureError("Faulty draws nothing", by_design=self.fault.endswith("by design"))
+        picture = super().render()
+        return np.zeros_like(picture) if self.fault == "picture" else picture
+
     def close(self) -> None:
         self.closed += 1
+        if self.fault == "leaves":
+            os._exit(0)
         if self.fault == "close" and self.closed > 1:
             raise ContractError("the context was freed already")

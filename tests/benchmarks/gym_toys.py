@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from typing import Any
 
 import gymnasium
@@ -66,6 +68,68 @@ class Blind(Point):
     metadata = {"render_modes": [], "render_fps": 20}  # noqa: RUF012
 
 
+class Odd(Point):
+    """A little off in the way that ``odd`` names."""
+
+    def __init__(self, odd: str = "", **given: Any) -> None:
+        super().__init__(**given)
+        self.odd = odd
+        if odd == "left behind":
+            subprocess.Popen(["sleep", "90"])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        seen, info = super().reset(seed=seed)
+        if self.odd == "unreachable at reset" and seed and self.at[0] > 0:
+            raise OutOfReach("no path to the target")
+        return seen if self.odd == "reset without info" else (seen, info)
+
+    def step(self, action: Any) -> Any:
+        seen, reward, terminated, truncated, info = super().step(action)
+        if self.odd == "four values":
+            return seen, reward, terminated, info
+        if self.odd == "no reward":
+            return seen, None, terminated, truncated, info
+        if self.odd == "list of info":
+            return seen, reward, terminated, truncated, [info]
+        if self.odd == "arrays of one":
+            return seen, np.array([reward]), np.array([terminated]), np.array([truncated]), info
+        if self.odd == "unreachable" and self.steps == 2 and self.at[0] > 0:
+            raise OutOfReach("no path to the target")
+        return seen, reward, terminated, truncated, info
+
+    def _seen(self, speed: float) -> dict[str, Any]:
+        seen = super()._seen(speed)
+        if self.odd == "missing entry":
+            del seen["goal"]
+        if self.odd == "entry of none":
+            seen["goal"] = None
+        return seen
+
+    def render(self) -> Any:
+        picture = super().render()
+        drawn = {"none": None, "float": picture / 255.0, "two": [picture, picture], "grey": picture[..., 0]}
+        if self.odd == "broken":
+            raise OSError("EGL is gone")
+        return drawn.get(self.odd, picture)
+
+    def close(self) -> None:
+        if self.odd == "close raises":
+            raise OSError("EGL is gone")
+        if self.odd == "close ends the process":
+            os._exit(0)
+
+
+class OutOfReach(Exception):  # noqa: N818  as a simulator calls it
+    """What a simulator means as a failure."""
+
+
+class Seedless(Point):
+    """``reset`` takes no seed."""
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return super().reset()
+
+
 class Whole(gymnasium.Env):  # type: ignore[misc]
     """Takes whole numbers, and shows the last ones."""
 
@@ -81,6 +145,8 @@ class Whole(gymnasium.Env):  # type: ignore[misc]
         return action.astype(np.float32), 0.0, False, False, {"success": False}
 
 
+gymnasium.register("Odd-v0", Odd, max_episode_steps=30)
+gymnasium.register("Seedless-v0", Seedless, max_episode_steps=30)
 gymnasium.register("Whole-v0", Whole, max_episode_steps=5)
 gymnasium.register("Point-v0", Point, max_episode_steps=30)
 gymnasium.register("Blind-v0", Blind, max_episode_steps=30)

@@ -63,6 +63,9 @@ WORDS = {
     "fresh process": "as the first of a fresh process: step 0: observation.state differs",
     "clean output": "1 lines on stderr, such as: EGL: cannot be torn down",
     "success": "episode 0, step 8: success is None",
+    "picture": "render\\(\\) is black all over",
+    "start": "all 3 episodes are ended by the first step, unsolved",
+    "ending": "after the last step observation.state is again what it was after the reset",
     "step limit": "truncated after step 9, but max_steps is 60",
     "memory": r"\d+ MB more after 40 episodes, 1.0 MB each",
     "close": "ContractError: the context was freed already",
@@ -85,6 +88,8 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
         ("shapes later", "shapes", r"episode 0, step 5: observation.state is float64\[2\], declared as float32\[2\]"),
         ("nan", "shapes", "episode 0, step 5: observation.state holds NaN in 2 of 2 numbers"),
         ("nan at once", "shapes", "observation.state holds NaN in 1 of 2 numbers"),
+        ("solved at once", "start", "all 2 episodes are solved at the first step"),
+        ("no picture", "picture", "Faulty draws nothing; videos are left out"),
         ("share", "success", r"episode 0, step 1: success is 0\.3; right is True or False"),
     ],
 )
@@ -149,8 +154,8 @@ def test_wrong_words_are_answered_before_anything_runs(
 
 
 def test_what_is_measured_is_shown_also_of_promises_that_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*WORDS_OF_THE_LINE, "--env.fault=ends at once"]) == 0
-    kept = f"kept        {PROMISES['step limit']}\n            it ended by itself after 1 of 60 steps, unsolved\n"
+    assert main([*WORDS_OF_THE_LINE, "--env.fault=ends soon"]) == 0
+    kept = f"kept        {PROMISES['step limit']}\n            it ended by itself after 2 of 60 steps, unsolved\n"
     assert kept in capsys.readouterr().out
 
 
@@ -175,3 +180,44 @@ def test_a_missing_sentence_names_the_flag_where_there_is_one(capsys: pytest.Cap
     words = ["check-env", "gym", "--env.id=Point-v0", "--env.imports=tests.benchmarks.gym_toys"]
     assert main([*words, "--steps=4", "--memory=0"]) == 2
     assert "needs a sentence: --env.instruction=SENTENCE" in capsys.readouterr().out
+
+
+def test_success_that_is_lost_again_is_told_with_the_flag_that_counts_the_end() -> None:
+    report = check(faulty("lost"), Settings(episodes=2, steps=12, expert=False, memory=0))
+    assert not report.broken, report
+    (found,) = [finding for finding in report.findings if finding.promise == "success"]
+    assert "2 of 2 episodes succeeded; 2 were not solved any more at the last step: --env.success=end" in found.detail
+
+
+def test_one_that_was_made_to_draw_nothing_breaks_no_promise() -> None:
+    report = check(faulty("no picture by design"), Settings(episodes=2, steps=8, expert=False, memory=0))
+    assert not report.broken, report
+    assert [f.detail for f in report.findings if f.promise == "picture"] == [
+        "Faulty draws nothing; videos are left out"
+    ]
+
+
+def test_an_exception_of_the_simulators_own_is_a_failure_when_it_is_named() -> None:
+    settings = Settings(episodes=2, steps=8, expert=False, memory=0)
+    name = "tests.benchmarks.broken.OutOfReach"
+    broken = {finding.promise: finding.detail for finding in check(faulty("raises"), settings).broken}
+    assert (
+        broken["success"] == f"OutOfReach: no path to the target; if it means failure: --env.failure_exceptions={name}"
+    )
+    meant = EnvChoice("tests.benchmarks.broken:Faulty", {"fault": "raises", "failure_exceptions": name})
+    assert not check(meant, settings).broken
+
+
+@pytest.mark.parametrize("fault", ["children", "leaves"])
+def test_processes_that_are_left_behind_and_one_that_ends_itself_hold_nothing_up(
+    fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Waiting for the children's pipes would take a minute, which the time limit of this check does not allow."""
+    signal.alarm(50)
+    try:
+        status = main([*WORDS_OF_THE_LINE, f"--env.fault={fault}"])
+    finally:
+        signal.alarm(0)
+    out = capsys.readouterr().out
+    assert (status, "promises kept\n" in out) == ((0, True) if fault == "children" else (2, False))
+    assert ("the environment ended the process, with exit status 0" in out) == (fault == "leaves")

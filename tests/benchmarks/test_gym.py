@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,16 @@ import pytest
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.gym_env import GymEnv
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import ConfigError, ContractError
-from robotrials.plan.config import EnvChoice
+from robotrials.errors import ConfigError, ContractError, NoPictureError
+from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.task import TaskSpec
+from robotrials.results.ledger import Ledger
+from robotrials.results.record import EpisodeRecord
+from robotrials.running.evaluate import execute
+from robotrials.running.prepare import prepare
 from tests.benchmarks.scenes import digest, episode, in_a_fresh_process, make
 from tests.benchmarks.spread import assert_exact
+from tests.running.engine import Listener
 
 pytest.importorskip("gymnasium")
 
@@ -241,3 +247,123 @@ def test_whole_numbers_are_the_nearest() -> None:
 def test_a_guess_of_gymnasium_ends_with_its_question_mark() -> None:
     with pytest.raises(ConfigError, match=r"Did you mean: `Pendulum`\? If a module registers it"):
         task_of(id="Pendulumm-v1")
+
+
+ODD = {"id": "Odd-v0", "imports": TOYS}
+
+
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [
+        ("reset without info", r"Odd-v0: reset\(\) returns a dict, as Gym before 0\.26 did; .*shimmy"),
+        ("four values", r"Odd-v0: step\(\) returns 4 values, as Gym before 0\.26 did; right are five"),
+        ("no reward", r"Odd-v0: step\(\) returns None as reward; right is one number"),
+        ("list of info", r"Odd-v0: step\(\) returns a list as info; right is a dict"),
+        ("missing entry", "Odd-v0: its observation lacks goal, which its observation space declares; it has robot,"),
+        ("entry of none", "Odd-v0: its observation goal is None; its observation space declares Box"),
+    ],
+)
+def test_what_is_off_is_refused_in_a_sentence_before_the_run(odd: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        task_of(**ODD, kwargs={"odd": odd})
+
+
+def test_a_reset_that_takes_no_seed_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"Seedless-v0: reset\(\) takes no seed, as Gym before 0\.26"):
+        task_of(id="Seedless-v0", imports=TOYS)
+
+
+def test_numbers_in_arrays_of_one_are_numbers() -> None:
+    task, env = make("gym", **ODD, kwargs={"odd": "arrays of one"})
+    env.reset(episode(task, 0))
+    outcome = env.step(np.zeros(2))
+    assert (type(outcome.reward), outcome.terminated, outcome.truncated) == (float, False, False)
+
+
+@pytest.mark.parametrize(("odd", "shape"), [("float", (4, 5, 3)), ("two", (4, 10, 3)), ("grey", (4, 5, 3))])
+def test_what_is_drawn_is_a_picture_by_a_rule(odd: str, shape: tuple[int, ...]) -> None:
+    task, env = make("gym", **ODD, kwargs={"odd": odd})
+    env.reset(episode(task, 0))
+    picture = env.render()
+    assert (picture.shape, picture.dtype, picture[0, 0].tolist()) == (shape, np.uint8, [10, 10, 10])
+
+
+@pytest.mark.parametrize("given", [{"odd": "none"}, {"render_mode": "human"}])
+def test_one_that_draws_nothing_shows_what_it_observes(given: Any) -> None:
+    task, env = make("gym", **ODD, kwargs=given)
+    env.reset(episode(task, 0))
+    assert np.array_equal(env.render(), env.observe([WRIST])[WRIST])
+
+
+def test_nothing_drawn_and_nothing_seen_is_no_black_picture() -> None:
+    task, env = make("gym", id="Whole-v0", imports=TOYS)
+    env.reset(episode(task, 0))
+    with pytest.raises(NoPictureError, match=r"Whole-v0 draws nothing \(render_mode is None\)") as refusal:
+        env.render()
+    assert refusal.value.by_design
+
+
+@pytest.mark.parametrize("odd", ["left behind", "close raises", "close ends the process"])
+def test_looking_at_an_environment_needs_no_good_end_of_it(odd: str, caplog: pytest.LogCaptureFixture) -> None:
+    began = time.monotonic()
+    with caplog.at_level("INFO"):
+        assert task_of(**ODD, kwargs={"odd": odd}).max_steps == 30
+    assert time.monotonic() - began < 60  # what is left behind lives for 90 s
+    said = "closing what was built to look at it failed: OSError: EGL is gone"
+    assert (said in caplog.text) == (odd == "close raises")
+
+
+def played(
+    folder: Path, odd: str, listener: Listener | None = None, dataset: Path | None = None, **options: str
+) -> list[EpisodeRecord]:
+    config = RunConfig(
+        PolicyChoice("random"),
+        EnvChoice("gym", {**ODD, "kwargs": {"odd": odd}, "max_steps": 5, **options}),
+        EvalSettings(n_episodes=6, batch_size=1, record="first:3", max_attempts=1, dataset=dataset),
+        1000,
+        folder,
+    )
+    execute(prepare(config), listener or Listener())
+    with Ledger.open(folder / "ledger.sqlite") as ledger:
+        return list(ledger.accepted())
+
+
+def test_a_named_exception_is_a_failure_and_not_an_error(tmp_path: Path) -> None:
+    def outcome(record: EpisodeRecord) -> tuple[str, bool | None, int]:
+        return record.end.value, record.success, record.steps
+
+    erred = [outcome(record) for record in played(tmp_path / "plain", "unreachable")]
+    meant = played(tmp_path / "meant", "unreachable", failure_exceptions=f"{TOYS}.OutOfReach")
+    assert {end for end, _, _ in erred} == {"error", "time_limit"}
+    assert [outcome(record) for record in meant] == [
+        ("exception", False, 1) if end == "error" else (end, success, steps) for end, success, steps in erred
+    ]
+    assert {record.error for record in meant} == {None, "OutOfReach: no path to the target"}
+
+
+def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
+    listener = Listener()
+    records = played(tmp_path / "run", "broken", listener)
+    assert [(record.end.value, record.video) for record in records] == [("time_limit", None)] * 6
+    # Of the three that were to be filmed, the first is named: what holds for one mostly holds for many.
+    assert [text for text in listener.messages if "video" in text] == [
+        "Odd-v0/Odd-v0/0 has no video: OSError: EGL is gone"
+    ]
+
+
+def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    listener = Listener()
+    records = played(
+        tmp_path / "run",
+        "unreachable at reset",
+        listener,
+        tmp_path / "dataset",
+        failure_exceptions=f"{TOYS}.OutOfReach",
+    )
+    over = [record for record in records if record.end.value == "exception"]
+    assert 0 < len(over) < 6
+    assert {(r.success, r.steps, r.reward_sum, r.reward_max, r.video) for r in over} == {(False, 0, 0.0, 0.0, None)}
+    assert not any("has no video" in text for text in listener.messages)
+    info = json.loads((tmp_path / "dataset" / "meta" / "info.json").read_text())
+    assert info["total_episodes"] == 6 - len(over)

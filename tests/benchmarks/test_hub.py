@@ -13,11 +13,11 @@ pytest.importorskip("gymnasium")
 
 from robotrials.benchmarks import foreign_probe
 from robotrials.benchmarks.base import Env
-from robotrials.benchmarks.foreign import success_of
+from robotrials.benchmarks.gym_success import known_success as success_of
 from robotrials.benchmarks.hub import Hub, parse_repo
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.cli.flags import parse_eval
-from robotrials.errors import ConfigError, ContractError
+from robotrials.errors import ConfigError, ContractError, NoPictureError
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.task import TaskSpec
 from tests.benchmarks.scenes import episode
@@ -25,7 +25,7 @@ from tests.benchmarks.scenes import episode
 ENV = '''"""A stand-in for an environment of a Hub: a line to walk along, with LeRobot's observation keys."""
 import gymnasium as gym
 import numpy as np
-from neighbour import GOAL
+from neighbour import GOAL, MODE, SILENT
 
 print("greetings to whoever reads standard output")
 
@@ -53,6 +53,8 @@ class Line(gym.Env):
 
     def step(self, action):
         self.at = self.at + self.pace * action
+        if SILENT:
+            return self._seen(), 0.0, bool(self.at[0] > GOAL), False, {"score": 1}
         done = bool(self.at[0] > GOAL)
         return self._seen(), float(self.at[0]), done, False, {"is_success": done}
 
@@ -62,14 +64,21 @@ class Line(gym.Env):
 
 def make_env(n_envs=1, use_async_envs=False, pace=1.0, suites=1):
     vector = [gym.vector.SyncVectorEnv([lambda: Line(pace)] * n_envs) for _ in range(suites + 1)]
+    if MODE:
+        mode = gym.vector.AutoresetMode(MODE)
+        return {"line": {0: gym.vector.AsyncVectorEnv([Line] * n_envs, autoreset_mode=mode)}}
     return {"line": {0: vector[0], 1: vector[1]}, **{f"more{k}": {0: v} for k, v in enumerate(vector[2:])}}
 '''
+
+
+def neighbour(goal: float = 3.0, mode: str = "", silent: bool = False) -> str:
+    return f"GOAL, MODE, SILENT = {goal}, {mode!r}, {silent}\n"
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     (tmp_path / "env.py").write_text(ENV)
-    (tmp_path / "neighbour.py").write_text("GOAL = 3.0\n")
+    (tmp_path / "neighbour.py").write_text(neighbour())
     return tmp_path
 
 
@@ -107,7 +116,7 @@ def test_a_changed_file_beside_it_is_other_code_and_the_same_tasks(repo: Path) -
     before, tasks = benchmark(repo).code_version(), benchmark(repo).tasks()
     foreign_probe._ask.cache_clear()
     assert benchmark(repo).code_version() == before
-    (repo / "neighbour.py").write_text("GOAL = 2.0\n")
+    (repo / "neighbour.py").write_text(neighbour(2.0))
     foreign_probe._ask.cache_clear()
     assert benchmark(repo).code_version() != before
     assert benchmark(repo).tasks() == tasks
@@ -209,3 +218,64 @@ def test_a_success_signal_that_is_no_truth_value_is_an_error(value: Any) -> None
     for info in ({"is_success": value}, {"final_info": {"is_success": value}}):
         with pytest.raises(ConfigError, match=r"is_success in the environment's info: it holds .*no truth value"):
             success_of(info, ended=True)
+
+
+def elsewhere(repo: Path, tmp: Path, **changes: Any) -> Path:
+    """The same repository, with another neighbour: a folder of its own, since modules are loaded once."""
+    folder = tmp / "-".join(map(str, changes.values()))
+    folder.mkdir()
+    (folder / "env.py").write_text(ENV.replace("neighbour", folder.name.replace("-", "_").lower()))
+    (folder / f"{folder.name.replace('-', '_').lower()}.py").write_text(neighbour(**changes))
+    return folder
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep", "Disabled"])
+def test_a_vector_environment_in_processes_of_its_own_plays_the_same_whenever_it_resets(
+    repo: Path, tmp_path: Path, mode: str
+) -> None:
+    plain = benchmark(repo)
+    task = plain.tasks()[0]
+    env = plain.make(task)
+    right = [play(task, env, seed) for seed in (4, 5)]
+    hub = benchmark(elsewhere(repo, tmp_path, mode=mode), max_steps=12)
+    (task,) = hub.tasks()
+    env = hub.make(task)
+    assert [play(task, env, seed) for seed in (4, 5)] == right
+    assert all(played[-1][1] is True for played in right)
+    env.close()
+
+
+def test_one_that_resets_itself_draws_no_picture_of_the_next_episode(repo: Path, tmp_path: Path) -> None:
+    hub = benchmark(elsewhere(repo, tmp_path, mode="SameStep"), max_steps=12)
+    (task,) = hub.tasks()
+    env = hub.make(task)
+    env.reset(episode(task, 4))
+    env.render()
+    while not env.step(np.array([0.75])).terminated:
+        env.render()
+    with pytest.raises(NoPictureError, match="has reset itself") as refusal:
+        env.render()
+    assert refusal.value.by_design
+    env.close()
+
+
+def test_an_environment_that_never_says_success_is_refused_at_once(repo: Path, tmp_path: Path) -> None:
+    folder = elsewhere(repo, tmp_path, silent=True)
+    with pytest.raises(
+        ConfigError, match=r"line_0 does not say what success is: its info holds score.*--env\.success="
+    ):
+        benchmark(folder).tasks()
+    hub = benchmark(folder, success="terminated")
+    task = hub.tasks()[0]
+    assert play(task, hub.make(task), 4)[-1][1] is True
+    with pytest.raises(ConfigError, match="write info:KEY, terminated or reward>=NUMBER"):
+        benchmark(folder, success="sometimes").tasks()
+
+
+def test_closing_the_other_environments_may_fail(repo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    raising = "    def close(self):\n        raise OSError('EGL is gone')\n\n    def render(self):"
+    (repo / "env.py").write_text(ENV.replace("    def render(self):", raising))
+    hub = benchmark(repo)
+    task = hub.tasks()[0]
+    assert play(task, hub.make(task), 4)[-1][1] is True
+    assert "OSError: EGL is gone" in caplog.text

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from pathlib import Path
 
 import pytest
@@ -127,3 +127,20 @@ def test_a_plugin_that_is_no_benchmark_is_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match="is no subclass of"):
         registry.benchmark_class("toy-sim")
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_remedy_for_a_missing_benchmark_exists(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cls = registry.benchmark_class(name)
+    monkeypatch.setattr(registry, "_is_there", lambda module: False)
+    with pytest.raises(NotInstalledError) as refusal:
+        registry.require_installed(cls)
+    said = str(refusal.value)
+    if cls.installation.unavailable:  # `bench install` refuses it, and there is no such extra
+        assert said.endswith(cls.installation.unavailable)
+        assert "--env.python" in said
+        assert "robotrials[" not in said
+        assert "bench install" not in said
+    else:
+        assert cls.extra in metadata("robotrials").get_all("Provides-Extra", [])
+        assert cls.installation.requirements

@@ -106,3 +106,44 @@ def test_the_first_row_of_nested_batches() -> None:
     row = first_row(batch)
     assert row["a"].tolist() == [0, 1]
     assert (row["b"], row["d"], row["e"]) == ({"c": "x"}, 5, None)
+
+
+class AsyncVector(Batched):
+    """Resets itself in the step that ends an episode, as Gymnasium's AsyncVectorEnv may: what it returns then is of
+    the next episode, and its own last words are in ``final_obs`` and ``final_info``."""
+
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}  # noqa: RUF012
+    tells = True
+
+    def step(self, action):
+        *answer, infos = super().step(action)
+        if not answer[2][0]:
+            return (*answer, infos)
+        last = np.full(1, None, object)
+        last[0] = {"agent_pos": answer[0]["agent_pos"][0]}
+        final = {"final_obs": last, "final_info": infos}
+        answer[0], _ = self.reset(seed=99)
+        return (*answer, {"is_success": np.array([False]), **(final if self.tells else {})})
+
+
+def test_one_that_resets_itself_is_judged_by_the_episode_that_ended() -> None:
+    sim = SingleEnv(AsyncVector())
+    first = sim.reset(seed=3)["agent_pos"]
+    assert sim.render() is not None
+    seen, _, terminated, _, info = sim.step(np.array([1.0, 0.5]))
+    assert terminated
+    assert bool(info["is_success"]) is True
+    assert np.allclose(seen["agent_pos"], first + np.array([1.0, 0.5]))
+    assert sim.shows_the_next
+    assert sim.render() is None  # it would be the next episode's
+    sim.reset(seed=4)
+    assert sim.render() is not None
+
+
+def test_one_that_resets_itself_and_keeps_nothing_says_nothing_of_success() -> None:
+    made = AsyncVector()
+    made.tells = False
+    sim = SingleEnv(made)
+    sim.reset(seed=3)
+    step = sim.step(np.array([1.0, 0.5]))
+    assert (step.terminated, step.info) == (True, {})

@@ -365,3 +365,9 @@ def test_memory_stays_flat_over_a_hundred_thousand_episodes(ledger: Ledger) -> N
         tracemalloc.stop()
     assert after - before < 50_000  # a list of their numbers alone would be 312,000
     assert peak - before < 2_000_000
+
+
+def test_marks_are_kept_of_results_alone(ledger: Ledger) -> None:
+    ledger.record([(dataclasses.replace(success(1), marks=("success_lost",)), True), (success(2), True)])
+    ledger.record([(dataclasses.replace(success(2, 2), marks=("solved_at_once",)), True)])  # too late to be its result
+    assert ledger.marks() == {1: ("success_lost",)}

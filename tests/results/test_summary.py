@@ -8,6 +8,7 @@ import pytest
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import build_plan
 from robotrials.results.ledger import Ledger
+from robotrials.results.record import EpisodeRecord
 from robotrials.results.summary import gap_words, summarize
 from robotrials.stats.intervals import METHODS, suite_rate, wilson
 from tests.results.tiny_run import errored, fill, finished, plan
@@ -134,3 +135,29 @@ def test_of_a_run_that_stopped_early_only_the_counted_episodes_are_planned(ledge
     push, reach = summarize(ledger, plan(), counted={0, 1, 4}).suites[0].tasks
     assert (push.n_planned, push.n_finished, push.n_success, push.n_missing) == (2, 2, 2, 0)
     assert (reach.n_planned, reach.n_finished, reach.n_errors) == (1, 1, 0)
+
+
+def marked(episode: int, success: bool, *marks: str) -> EpisodeRecord:
+    return replace(finished(episode, success, 20, 1.0, 1.0), marks=marks)
+
+
+def test_what_makes_a_rate_doubtful_is_said_beside_it(ledger: Ledger) -> None:
+    assert summarize(ledger, plan()).notes == ()
+    ledger.record(
+        [(marked(0, True, "solved_at_once"), True), (marked(4, True, "solved_at_once", "success_lost"), True)]
+    )
+    ledger.record([(marked(5, True, "solved_at_once"), True), (marked(8, False, "ended_at_once"), True)])
+    ledger.record([(replace(marked(9, True, "success_lost"), attempt=2), False)])  # not its result
+    assert summarize(ledger, plan()).notes == (
+        "3 episodes were solved at the first step (reach 2, push 1): check that a scene is unsolved after its reset",
+        "1 episode was ended at the first step, unsolved (hammer 1): check that a scene begins in a valid state",
+        "1 episode was solved, and no longer at the last step (reach 1): counted as success; --env.success=end counts "
+        "the last step alone",
+    )
+    assert summarize(ledger, plan(), counted={8}).notes[0].startswith("1 episode was ended at the first step")
+
+
+def test_success_that_was_lost_is_a_failure_where_the_end_counts(ledger: Ledger) -> None:
+    ledger.record([(marked(0, False, "success_lost"), True)])
+    (note,) = summarize(ledger, plan()).notes
+    assert note.endswith("(push 1): not counted as success, by --env.success=end")

@@ -236,3 +236,25 @@ def test_importing_the_module_does_not_import_the_codec() -> None:
 
     code = "import sys, robotrials.results.video; assert 'av' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_film_that_is_given_up_takes_no_more_and_says_why(tmp_path: Path) -> None:
+    video = EpisodeVideo(tmp_path / "v.mp4", 20.0, 20.0)
+    video.add(0, picture(0))
+    video.give_up("the scene cannot be drawn")
+    video.give_up("another reason")
+    assert not video.wants(9)
+    video.add(9, picture(9, height=2))
+    with pytest.raises(VideoError, match=r"^the scene cannot be drawn$"):
+        video.finish()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_film_is_black_if_every_frame_is(tmp_path: Path) -> None:
+    video = EpisodeVideo(tmp_path / "v.mp4", 20.0, 20.0)
+    assert (video.has_frames, video.is_black) == (False, False)
+    video.add(0, np.zeros((4, 6, 3), np.uint8))
+    assert (video.has_frames, video.is_black) == (True, True)
+    video.add(1, np.ones((4, 6, 3), np.uint8))
+    assert not video.is_black
+    video.discard()

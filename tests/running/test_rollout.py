@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robotrials.errors import ContractError
+from robotrials.errors import ContractError, NoPictureError, VideoError
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import Policy
 from robotrials.results.record import EndReason
@@ -156,3 +156,37 @@ def test_an_observation_that_changes_its_shape_is_an_error() -> None:
 
     with pytest.raises(ContractError, match=r"declares observation\.state"):
         play(toy.Seer(n=1), env=Shrinking(toy.ToyConfig()))
+
+
+class Undrawn(toy.ToyEnv):
+    """Cannot be drawn from step 3 on."""
+
+    def render(self) -> np.ndarray:
+        if self._step >= 3:
+            raise self.error
+        return super().render()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError("EGL is gone"), "OSError: EGL is gone"),
+        (NoPictureError("nothing to draw"), "nothing to draw"),
+        (NoPictureError("the next episode's", by_design=True), None),
+    ],
+)
+def test_no_film_ends_an_episode(tmp_path: Path, error: Exception, why: str | None) -> None:
+    class Still(toy.Seer):
+        def spec(self):
+            spec = super().spec()
+            return type(spec)(**{**spec.__dict__, "observations": {"observation.state": None}})
+
+    env = Undrawn(toy.ToyConfig())
+    env.error = error
+    video = EpisodeVideo(tmp_path / "v.mp4", TASK.control_hz, 20.0)
+    assert outcome(play(Still(), env=env, video=video)) == outcome(play(toy.Seer()))
+    if why is None:
+        assert video.finish().is_file()
+    else:
+        with pytest.raises(VideoError, match=why):
+            video.finish()

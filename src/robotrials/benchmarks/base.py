@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from robotrials.benchmarks.installation import Installation
 from robotrials.errors import ConfigError
+from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 
@@ -79,6 +80,9 @@ class BenchmarkConfig:
     """Base of a benchmark's options: each field is a flag ``--env.<field>``; its ``metadata['help']`` the help line."""
 
     task: str = ""
+    _: KW_ONLY
+    success: str = option("", "when it counts: once (at any step) or end (at the last); default: once")
+    failure_exceptions: tuple[str, ...] = option((), "exceptions that mean failure, not error: module.Class,...")
 
     def require_at_least_one(self, *fields: str) -> None:
         """
@@ -105,8 +109,9 @@ class Benchmark(ABC):
 
     Class attributes: ``name`` (the ``--env.type``), ``extra`` (what to install: ``robotrials[<extra>]``), ``modules``
     (what must be importable), ``packages`` (distributions whose version can change an outcome; they enter the run's
-    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import), ``installation`` (the pins of
-    an environment of its own).
+    identity), ``Config`` (options), ``uses_gl`` (needs MUJOCO_GL chosen before import), ``says_where_success_is``
+    (``--env.success`` names a place besides ``once`` or ``end``), ``installation`` (the pins of an environment of its
+    own).
     """
 
     name: ClassVar[str]
@@ -115,6 +120,7 @@ class Benchmark(ABC):
     packages: ClassVar[tuple[str, ...]]
     Config: ClassVar[type[BenchmarkConfig]]
     uses_gl: ClassVar[bool] = False
+    says_where_success_is: ClassVar[bool] = False
     installation: ClassVar[Installation] = Installation()
 
     python: str | None = None

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from robotrials.benchmarks.child_process import keep_to_itself
 from robotrials.benchmarks.conformance_checks import Finding, Settings, TaskChecker
 from robotrials.benchmarks.registry import benchmark_class, make_benchmark, require_installed
 from robotrials.errors import ConfigError
@@ -61,10 +62,12 @@ def check(
 
 
 def main() -> None:
-    """``python -m robotrials.benchmarks.conformance JSON``: a JSON line for what is begun and for what is found, on the
-    file descriptor named there. Simulators may print on the others, and may take the process with them."""
-    order = json.loads(sys.argv[1])
-    with os.fdopen(order["fd"], "w") as pipe:
+    """``python -m robotrials.benchmarks.conformance JSON FD``: a JSON line for what is begun and for what is found, on
+    that file descriptor, and one for the end. Simulators may print on the others, and may take the process with
+    them."""
+    order, descriptor = json.loads(sys.argv[1]), int(sys.argv[2])
+    keep_to_itself(descriptor)
+    with os.fdopen(descriptor, "w") as pipe:
 
         def tell(kind: str, content: Any) -> None:
             pipe.write(json.dumps({kind: content}) + "\n")
@@ -79,6 +82,8 @@ def main() -> None:
             )
         except ConfigError as error:
             tell("problem", str(error))
+        else:
+            tell("end", None)
     os._exit(0)
 
 

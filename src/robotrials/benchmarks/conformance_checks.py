@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,18 +15,19 @@ import numpy as np
 
 from robotrials.benchmarks import trace as traces
 from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.conformance_episodes import ending_problem, lost, start_problem
+from robotrials.benchmarks.conformance_fresh import play_elsewhere
+from robotrials.benchmarks.conformance_memory import LEAST_EPISODES, growth, growth_problem, resident_mb
 from robotrials.benchmarks.conformance_shapes import entry_problem, keys_problem, picture_problem, trace_problem
+from robotrials.benchmarks.failing_env import FailingEnv
 from robotrials.benchmarks.promises import PROMISES
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.benchmarks.scoring import scoring_of
 from robotrials.benchmarks.trace import VIDEO, Trace, first_difference, play
+from robotrials.errors import NoPictureError
 from robotrials.plan.config import EnvChoice, option
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
-
-_CHILD_TIMEOUT_S = 600
-_WARM_UP = 10
-_LEAST_EPISODES = 20
-_ALLOWED_GROWTH_MB = 10.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +84,8 @@ class TaskChecker:
     def __post_init__(self) -> None:
         plan = traces.plan_of(self.benchmark, self.settings.episodes)
         self.plan = plan
+        self.scoring = scoring_of(self.benchmark)
+        self._ends: list[dict[str, np.ndarray]] = []
         self.task: TaskSpec = plan.tasks[self.number]
         self.episodes: list[EpisodeSpec] = [e for e in plan if plan.task_of(e) is self.task]
         self._scratch = tempfile.TemporaryDirectory(prefix="robotrials-check-")
@@ -106,7 +104,7 @@ class TaskChecker:
                 except NotTried as reason:
                     kept, detail = None, str(reason)
                 except Exception as error:  # noqa: BLE001  whatever the benchmark raises breaks the promise being tried
-                    kept, detail = False, f"{type(error).__name__}: {error}"
+                    kept, detail = False, f"{type(error).__name__}: {error}{_meant(error)}"
                     self._drop_env()
                 yield Finding(self.task.name, promise, kept, detail)
 
@@ -148,19 +146,39 @@ class TaskChecker:
         for camera in task.images:
             found = set(env.observe([camera])) - {"task"}
             _refuse(keys_problem(found, {*states, camera}), f"observe({camera})")
-        picture = env.render()
-        _refuse(picture_problem(picture), "render()")
-        if task.record_key and not np.array_equal(picture, env.observe([task.record_key])[task.record_key]):
+        picture = traces.picture_of(env)
+        if picture is not None:
+            _refuse(picture_problem(picture), "render()")
+        if (
+            task.record_key
+            and picture is not None
+            and not np.array_equal(picture, env.observe([task.record_key])[task.record_key])
+        ):
             raise Broken(f"record_key is {task.record_key}, but render() gives another picture")
         for number in range(len(self.episodes)):
             _refuse(trace_problem(self._trace(number), task), f"episode {number},")
         return f"{len(task.observations)} entries, at every step"
 
+    def picture(self) -> str:
+        env = self._env()
+        self._reset(env, self.episodes[0])
+        try:
+            pictures = [env.render()]
+            env.step(next(traces.draw_actions(self.task.action, self.episodes[0])))
+            pictures.append(env.render())
+        except NoPictureError as error:
+            raise (NotTried if error.by_design else Broken)(f"{error}; videos are left out") from None
+        if not any(np.any(picture) for picture in pictures):
+            raise Broken("render() is black all over, after the reset and after a step")
+        return f"{pictures[0].shape[1]} x {pictures[0].shape[0]}"
+
     def own_arrays(self) -> None:
         env = self._env()
         self._reset(env, self.episodes[0])
         given = {k: v for k, v in env.observe(self.task.images).items() if isinstance(v, np.ndarray)}
-        given[VIDEO] = env.render()
+        picture = traces.picture_of(env)
+        if picture is not None:
+            given[VIDEO] = picture
         kept = {key: value.copy() for key, value in given.items()}
         actions = traces.draw_actions(self.task.action, self.episodes[0])
         for _ in range(min(5, self.settings.steps)):
@@ -168,7 +186,7 @@ class TaskChecker:
             if outcome.terminated or outcome.truncated:
                 break
         env.observe(self.task.images)
-        env.render()
+        traces.picture_of(env)
         changed = [key for key in given if not _same(given[key], kept[key])]
         if changed:
             raise Broken(f"{', '.join(changed)}: the array that was handed out changes with later steps; copy it")
@@ -251,23 +269,45 @@ class TaskChecker:
                     raise Broken(f"episode {number}, step {step}: success is None; read it from the simulator")
                 if not math.isfinite(reward):
                     raise Broken(f"episode {number}, step {step}: the reward is {reward}")
-        won = sum(any(o[3] for o in self._trace(n).outcomes) for n in range(len(self.episodes)))
-        return f"told at each of {steps} steps; {won} of {len(self.episodes)} episodes succeeded"
+        played = [self._trace(number) for number in range(len(self.episodes))]
+        won, gone = sum(any(o[3] for o in trace.outcomes) for trace in played), lost(played)
+        again = f"; {gone} were not solved any more at the last step: --env.success=end counts that one" if gone else ""
+        return f"told at each of {steps} steps; {won} of {len(self.episodes)} episodes succeeded{again}"
+
+    def start(self) -> None:
+        if self.task.max_steps > 1:
+            _refuse(start_problem([self._trace(number) for number in range(len(self.episodes))]), "")
 
     def step_limit(self) -> str:
         env, episode, limit = self._env(), self.episodes[0], self.task.max_steps
         self._reset(env, episode)
         actions = traces.draw_actions(self.task.action, episode)
+        first = before = self._states(env)
         for step in range(1, limit + 1):
             try:
                 outcome = env.step(next(actions))
             except Exception as error:
-                raise Broken(f"step {step} of {limit} raises {type(error).__name__}: {error}") from error
+                raise Broken(f"step {step} of {limit} raises {type(error).__name__}: {error}{_meant(error)}") from error
+            now = self._states(env)
+            if outcome.truncated or outcome.terminated:
+                self._ends = [first, before, now]
+            before = now
             if outcome.truncated and step < limit:
                 raise Broken(f"truncated after step {step}, but max_steps is {limit}")
             if outcome.terminated:
                 return f"it ended by itself after {step} of {limit} steps, {'' if outcome.success else 'un'}solved"
         return f"{limit} steps played"
+
+    def ending(self) -> str:
+        if not self._ends:
+            return "the environment ends no episode by itself within the step limit"
+        _refuse(ending_problem(self._ends), "")
+        return ""
+
+    def _states(self, env: Env) -> dict[str, np.ndarray]:
+        """What is observed without drawing; of an environment that shows pictures alone, these."""
+        seen = env.observe(()) if len(self.task.images) < len(self.task.observations) else env.observe(self.task.images)
+        return {key: np.array(value) for key, value in seen.items() if isinstance(value, np.ndarray)}
 
     def memory(self) -> str:
         if not self.settings.memory:
@@ -277,20 +317,13 @@ class TaskChecker:
         for number in range(self.settings.memory):
             self._short_episode(env, self.episodes[number % len(self.episodes)], number)
             gc.collect()
-            sizes.append(_resident_mb())
+            sizes.append(resident_mb())
             if time.monotonic() > deadline:
                 break
-        if len(sizes) < _LEAST_EPISODES:
+        if len(sizes) < LEAST_EPISODES:
             raise NotTried(f"{len(sizes)} episodes in {self.settings.memory_seconds:.0f} s are too few to tell")
-        begin, middle, end = sizes[_WARM_UP - 1], sizes[(_WARM_UP + len(sizes)) // 2], sizes[-1]
-        grown = end - begin
-        # A cache that fills grows at first; a leak grows in both halves.
-        if grown > max(_ALLOWED_GROWTH_MB, 0.02 * begin) and end - middle > 0.25 * grown:
-            each = grown / (len(sizes) - _WARM_UP)
-            raise Broken(
-                f"{grown:.0f} MB more after {len(sizes) - _WARM_UP} episodes, {each:.1f} MB each; now {end:.0f} MB"
-            )
-        return f"{grown:+.1f} MB over {len(sizes) - _WARM_UP} episodes, {end:.0f} MB in all"
+        _refuse(growth_problem(sizes), "")
+        return growth(sizes)
 
     def _short_episode(self, env: Env, episode: EpisodeSpec, number: int) -> None:
         """A few steps and few pictures: what leaks, leaks in these."""
@@ -302,12 +335,12 @@ class TaskChecker:
                 break
         env.observe(self.task.images)
         if number % 5 == 0:
-            env.render()
+            traces.picture_of(env)
 
     def close(self) -> None:
         env = self._env()
         self._reset(env, self.episodes[0])
-        env.render()
+        traces.picture_of(env)
         try:
             env.close()
             env.close()
@@ -320,7 +353,7 @@ class TaskChecker:
 
     def _env(self) -> Env:
         if self.env is None:
-            self.env = self.benchmark.make(self.task)
+            self.env = FailingEnv(lambda: self.benchmark.make(self.task), self.scoring)
         return self.env
 
     def _drop_env(self) -> None:
@@ -361,41 +394,28 @@ class TaskChecker:
             "numbers": numbers,
             "path": str(path),
         }
-        command = [sys.executable, "-m", "robotrials.benchmarks.trace", json.dumps(order)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                env=environment,
-                timeout=_CHILD_TIMEOUT_S,
-                stdin=subprocess.DEVNULL,
-            )
-        except subprocess.TimeoutExpired:
-            raise Broken(f"a fresh process has not played {len(numbers)} episodes in {_CHILD_TIMEOUT_S} s") from None
-        if done.returncode:
-            said = done.stderr.strip().splitlines() or ["nothing on stderr"]
-            raise Broken(f"a fresh process ends with {_how(done.returncode)}: {said[-1][:200]}")
-        return traces.load(path, len(numbers)), done.stdout, done.stderr
+            said = play_elsewhere(order)
+        except ChildProcessError as error:
+            raise Broken(str(error)) from None
+        if not path.exists():
+            raise Broken("closing the environment ends the process")
+        return traces.load(path, len(numbers)), *said
 
 
 def _refuse(problem: str | None, what: str) -> None:
     if problem:
-        raise Broken(f"{what} {problem}")
+        raise Broken(f"{what} {problem}".lstrip())
+
+
+def _meant(error: Exception) -> str:
+    """How to say that an exception of the simulator's own means failure; empty for Python's and ours."""
+    module = type(error).__module__
+    if module == "builtins" or module.startswith(("robotrials.", "numpy")):
+        return ""
+    return f"; if it means failure: --env.failure_exceptions={module}.{type(error).__qualname__}"
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays are equal; NaN equals itself, which ``shapes`` finds fault with."""
     return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-
-
-def _resident_mb() -> float:
-    """Memory of this process that is really there, in MB."""
-    with open("/proc/self/statm") as file:
-        pages = int(file.read().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def _how(status: int) -> str:
-    return f"exit status {status}" if status > 0 else signal.Signals(-status).name

@@ -5,6 +5,7 @@ The coordinator imports nobody's code: ``foreign_probe`` asks a process of the i
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,15 +15,16 @@ import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome, one_or_each
 from robotrials.benchmarks.foreign_probe import Scene, ask
-from robotrials.benchmarks.gym_layout import lay_out
-from robotrials.benchmarks.gym_success import KNOWN_KEYS, truth
+from robotrials.benchmarks.gym_picture import DRAWS, picture_of
+from robotrials.benchmarks.gym_reading import ObservationReader
+from robotrials.benchmarks.gym_success import SuccessRule, known_success, parse
 from robotrials.benchmarks.quiet import keep_imports_quiet
 from robotrials.benchmarks.single_env import SingleEnv
-from robotrials.errors import ConfigError, ContractError
+from robotrials.errors import ConfigError, ContractError, NoPictureError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 
-_BLANK = (240, 320, 3)
+log = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
@@ -30,6 +32,12 @@ class Reader(Protocol):
 
     def __call__(self, raw: Any, sentence: str, cameras: Sequence[str] | None) -> Observation:
         """All vectors, and the images of ``cameras`` (None: all)."""
+
+    def require(self, raw: Any) -> None:
+        """
+        Raises:
+            ContractError: it is not what the environment declares.
+        """
 
     def action(self, action: np.ndarray) -> np.ndarray:
         """The policy's action (A,) as the environment takes it."""
@@ -39,10 +47,13 @@ class PlainReader:
     """By the layout that ``--env.type=gym`` uses (``gym_layout``)."""
 
     def __init__(self, sim: SingleEnv) -> None:
-        self._layout = lay_out(sim.observation_space)
+        self._reader = ObservationReader(sim.observation_space, sim.name)
 
     def __call__(self, raw: Any, sentence: str, cameras: Sequence[str] | None) -> Observation:
-        return self._layout.read(raw, tuple(self._layout.images) if cameras is None else cameras)
+        return self._reader.read(raw, tuple(self._reader.layout.images) if cameras is None else cameras)
+
+    def require(self, raw: Any) -> None:
+        self._reader.require(raw)
 
     def action(self, action: np.ndarray) -> np.ndarray:
         return action
@@ -52,6 +63,16 @@ class ForeignBenchmark(Benchmark):
     """Its ``Config`` has ``max_steps``, ``fps`` and ``rebuild`` besides its own options."""
 
     uses_gl = True
+    says_where_success_is = True
+
+    @property
+    def success_rule(self) -> SuccessRule | None:
+        """Where success is; None: under a known key of info.
+
+        Raises:
+            ConfigError: ``--env.success`` is none of its forms.
+        """
+        return parse(self.config.success)
 
     @abstractmethod
     def build(self) -> Mapping[str, Mapping[int, Any]]:
@@ -90,7 +111,7 @@ class ForeignBenchmark(Benchmark):
         for suite, environments in built.items():
             for number, environment in environments.items():
                 if (suite, number) != (task.suite, task.id):
-                    environment.close()
+                    close_forgiving(environment)
         return SingleEnv(kept)
 
     def _spec(self, scene: Scene) -> TaskSpec:
@@ -117,18 +138,19 @@ class ForeignEnv(Env):
         self._benchmark = benchmark
         self._task = task
         self._sim: SingleEnv | None = None
+        self._rule = benchmark.success_rule
         self._raw: Any = None
         self._build()
 
     def _build(self) -> SingleEnv:
         self._sim = self._benchmark.single(self._task)
         self._reader = self._benchmark.reader(self._sim)
-        self._fresh = True
+        self._fresh, self._draws = True, False
         return self._sim
 
     def reset(self, episode: EpisodeSpec) -> None:
         if self._benchmark.config.rebuild and not self._fresh:
-            self.close()
+            close_forgiving(self)
         sim = self._sim or self._build()
         self._fresh = False
         self._raw = sim.reset(episode.seed)
@@ -144,15 +166,35 @@ class ForeignEnv(Env):
 
     def step(self, action: np.ndarray) -> StepOutcome:
         sim = self._require()
-        self._raw, reward, terminated, truncated, info = sim.step(self._reader.action(action))
-        return StepOutcome(reward, terminated, truncated, success_of(info, terminated or truncated))
+        step = sim.step(self._reader.action(action))
+        self._raw = step.observation
+        ends = (step.terminated, step.truncated)
+        if self._rule is None:
+            success = known_success(step.info, any(ends))
+        else:
+            success = self._rule.read(step.reward, *ends, step.info)
+        return StepOutcome(step.reward, *ends, success)
 
     def render(self) -> np.ndarray:
-        frame = self._require().render()
+        """What the environment draws; where it draws nothing, the first image that it observes.
+
+        Raises:
+            NoPictureError: it has neither.
+        """
+        sim = self._require()
+        frame = sim.render()
+        self._draws = self._draws or frame is not None
+        if frame is None and self._draws and sim.shows_the_next:
+            raise NoPictureError(f"{self._task.name} has reset itself, and would draw the next episode", by_design=True)
         if frame is None:
             seen = self._reader(self._raw, self._sentence, self._task.images[:1])
-            drawn = [seen[key] for key in self._task.images if key in seen]
-            frame = np.asarray(drawn[0]) if drawn else np.zeros(_BLANK, np.uint8)
+            frame = picture_of(next((seen[key] for key in self._task.images if key in seen), None), self._task.name)
+        if frame is None:
+            mode = sim.attribute("render_mode")
+            why = f"render_mode is {mode}" if mode not in DRAWS else f"render() returns nothing, though it is {mode}"
+            raise NoPictureError(
+                f"{self._task.name} draws nothing ({why}) and observes no image", by_design=mode is None
+            )
         return np.ascontiguousarray(frame)
 
     def close(self) -> None:
@@ -166,17 +208,9 @@ class ForeignEnv(Env):
         return self._sim
 
 
-def success_of(info: Mapping[str, Any], ended: bool) -> bool | None:
-    """What one step's info says: LeRobot's ``is_success``, in it or in its ``final_info``; other known names too.
-
-    Before the end, saying nothing means not yet; at the end it is None: nobody said.
-
-    Raises:
-        ConfigError: what it says is no truth value.
-    """
-    final = info.get("final_info")
-    for place in (info, final if isinstance(final, Mapping) else {}):
-        for key in KNOWN_KEYS:
-            if key in place:
-                return truth(place[key], f"{key} in the environment's info")
-    return None if ended else False
+def close_forgiving(environment: Any) -> None:
+    """Close one that is no longer needed; a failure is for the log, since no outcome depends on it."""
+    try:
+        environment.close()
+    except Exception as error:  # noqa: BLE001  a simulator may raise anything on its way out
+        log.warning("closing %s failed: %s: %s", type(environment).__name__, type(error).__name__, error)

@@ -1,20 +1,24 @@
 """What tasks a foreign benchmark has, and their shapes, asked of the interpreter that can build them.
 
-``python -m robotrials.benchmarks.foreign_probe`` reads a benchmark's name and options from standard input, builds each
-task, resets it, and answers on standard output with what it saw, as JSON.
+``python -m robotrials.benchmarks.foreign_probe`` is given a benchmark's name and options, builds each task, resets it,
+and answers with what it saw, as JSON (``asking``).
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robotrials.benchmarks import asking
+from robotrials.benchmarks.gym_answers import Step
+from robotrials.benchmarks.gym_success import SuccessRule, known_success, missing_key, no_success, says_success
 from robotrials.benchmarks.loaded_code import own_code_digest
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError
@@ -22,9 +26,11 @@ from robotrials.plan.config import EnvChoice
 from robotrials.plan.task import ActionSpec, Feature
 
 if TYPE_CHECKING:
-    from robotrials.benchmarks.foreign import ForeignBenchmark
+    from robotrials.benchmarks.foreign import ForeignBenchmark, Reader
 
 _TIMEOUT_S = 600
+_SEED = 0
+_PLAY_S = 60.0  # for a key of info that may come with the last step
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,12 @@ class Scene:
     source: str
 
 
-def describe(benchmark: ForeignBenchmark) -> list[dict[str, Any]]:
-    """What ``tasks`` needs to know, as JSON has it; builds everything."""
+def describe(benchmark: ForeignBenchmark, closing: ExitStack) -> list[dict[str, Any]]:
+    """What ``tasks`` needs to know, as JSON has it; builds everything, and leaves it to ``closing`` to close it."""
     found: list[dict[str, Any]] = []
     for suite, environments in benchmark.build().items():
         for number, environment in environments.items():
+            closing.callback(environment.close)
             name = suite if len(environments) == 1 else f"{suite}_{number}"
             found.append({"suite": suite, "id": number, "name": name, **_look(benchmark, SingleEnv(environment), name)})
     return found
@@ -57,20 +64,62 @@ def _look(benchmark: ForeignBenchmark, sim: SingleEnv, name: str) -> dict[str, A
     if not all(hasattr(space, bound) for bound in ("low", "high")):
         raise ConfigError(f"{name}: its actions are {space}; right is a Box, a vector of numbers")
     low, high = (np.asarray(bound, dtype=float).reshape(-1).tolist() for bound in (space.low, space.high))
-    seen = benchmark.reader(sim)(sim.reset(seed=0), sim.sentence(), None)
-    spec = getattr(sim.innermost, "spec", None)
-    steps = sim.attribute("_max_episode_steps") or getattr(spec, "max_episode_steps", None) or 0
+    steps = int(sim.attribute("_max_episode_steps") or getattr(sim.spec, "max_episode_steps", None) or 0)
+    reader = benchmark.reader(sim)
+    first = sim.reset(_SEED)
+    reader.require(first)
+    seen = reader(first, sim.sentence(), None)
     metadata = sim.attribute("metadata") or {}
-    answer = {
-        "instruction": sim.sentence(),
-        "max_steps": int(steps),
+    instruction = sim.sentence()
+    _require_success(sim, reader, benchmark.success_rule, benchmark.config.max_steps or steps, name)
+    return {
+        "instruction": instruction,
+        "max_steps": steps,
         "fps": float(metadata.get("render_fps") or 0),
         "observations": {k: (v.shape, str(v.dtype)) for k, v in seen.items() if isinstance(v, np.ndarray)},
         "action": {"dim": len(low), "low": low, "high": high},
         "source": " ".join(filter(None, (benchmark.source(), own_code_digest()))),
     }
-    sim.close()
-    return answer
+
+
+def _require_success(sim: SingleEnv, reader: Reader, rule: SuccessRule | None, limit: int, name: str) -> None:
+    """Play until the environment says whether it has succeeded: mostly one step; at most an episode.
+
+    Raises:
+        ConfigError: it does not, not with the last step, either.
+        ContractError: what a step returns is not Gymnasium's API, or not what its spaces declare.
+    """
+    sim.action_space.seed(_SEED)
+    until, played = time.monotonic() + _PLAY_S, 0
+    while True:
+        step = _step(sim)
+        played += 1
+        if played == 1:
+            reader.require(step.observation)
+        ended = step.terminated or step.truncated
+        if rule is None:
+            known_success(step.info, ended)
+            said = says_success(step.info)
+        else:
+            said = rule.key is None or rule.key in step.info
+        if said:
+            return
+        # A key that was named may come with an end that random actions do not reach.
+        if ended or (rule is None and limit and played >= limit):
+            break
+        if time.monotonic() > until or (limit and played >= limit):
+            return
+    if rule is None:
+        raise no_success(step.info, name)
+    raise missing_key(str(rule.key), step.info, name)
+
+
+def _step(sim: SingleEnv) -> Step:
+    try:
+        return sim.step(sim.action_space.sample())
+    except (TypeError, ValueError):
+        sim.require_gymnasium(_SEED)
+        raise
 
 
 def ask(kind: str, options: Mapping[str, Any], python: str | None) -> tuple[Scene, ...]:
@@ -101,13 +150,13 @@ def _scene(entry: dict[str, Any]) -> Scene:
     return Scene(observations=features, action=spec, **entry)
 
 
-def _describe(order: dict[str, Any]) -> dict[str, Any]:
+def _describe(order: dict[str, Any], closing: ExitStack) -> dict[str, Any]:
     from robotrials.benchmarks.foreign import ForeignBenchmark
     from robotrials.benchmarks.registry import make_benchmark
 
     benchmark = make_benchmark(EnvChoice(order["type"], order["options"]))
     assert isinstance(benchmark, ForeignBenchmark)
-    return {"scenes": describe(benchmark)}
+    return {"scenes": describe(benchmark, closing)}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, one_or_each
 from robotrials.benchmarks.gym_env import GymEnv, Recipe
 from robotrials.benchmarks.gym_layout import IMAGE
 from robotrials.benchmarks.gym_probe import Look, look_at
-from robotrials.benchmarks.gym_success import parse
+from robotrials.benchmarks.gym_success import SUCCESS_HELP, parse
 from robotrials.benchmarks.installation import Installation
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
@@ -32,7 +32,7 @@ class GymConfig(BenchmarkConfig):
     id: str = option("", "registered ids, comma-separated: FetchReach-v4, gym_pusht/PushT-v0, module:Name-v0")
     imports: tuple[str, ...] = option((), "modules to import first, because they register the ids")
     kwargs: Mapping[str, Any] = option({}, "arguments of gymnasium.make, as JSON")
-    success: str = option("", "where success is: info:KEY, terminated or reward>=NUMBER; default: known keys of info")
+    success: str = option("", SUCCESS_HELP)
     end_on_success: bool = option(False, "end an episode at its first success, even if the environment goes on")
     state: tuple[str, ...] = option((), "entries joined to observation.state, a/b for b within a; default: all vectors")
     environment_state: tuple[str, ...] = option((), "entries joined to observation.environment_state")
@@ -53,6 +53,7 @@ class Gym(Benchmark):
     packages = ("gymnasium", "gymnasium-robotics", "mujoco", "pybullet", "pymunk", "box2d", "numpy")
     Config = GymConfig
     uses_gl = True
+    says_where_success_is = True
     installation = Installation(requirements=("gymnasium==1.4.0",))
 
     def __init__(self, config: GymConfig) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
-from robotrials.benchmarks.gym_layout import IMAGE, Layout, lay_out
+from robotrials.benchmarks.gym_answers import read_reset, read_step
+from robotrials.benchmarks.gym_layout import IMAGE
+from robotrials.benchmarks.gym_picture import DRAWS, FILM, picture_of
+from robotrials.benchmarks.gym_reading import ObservationReader
 from robotrials.benchmarks.gym_success import SuccessRule
 from robotrials.benchmarks.mujoco_snapshot import data_arrays
 from robotrials.benchmarks.quiet import keep_imports_quiet
-from robotrials.errors import ConfigError, ContractError
+from robotrials.errors import ConfigError, ContractError, NoPictureError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 
-_BLANK = (240, 320, 3)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,10 @@ def make_simulator(recipe: Recipe) -> Any:
     try:
         spec = gymnasium.spec(name)
         kwargs: dict[str, Any] = dict(recipe.kwargs)
-        if "rgb_array" in _render_modes(spec):
-            kwargs.setdefault("render_mode", "rgb_array")
+        modes = _render_modes(spec)
+        drawn = next((mode for mode in DRAWS if mode in modes), None)
+        if drawn:
+            kwargs.setdefault("render_mode", drawn)
         if recipe.max_steps:
             kwargs["max_episode_steps"] = recipe.max_steps
         return gymnasium.make(name, disable_env_checker=True, **kwargs)
@@ -99,6 +105,15 @@ def _render_modes(spec: Any) -> Sequence[str]:
     return list(metadata.get("render_modes", ()))
 
 
+def reader_of(simulator: Any, recipe: Recipe) -> ObservationReader:
+    """What reads its observations, as the recipe says.
+
+    Raises:
+        ConfigError: as ``lay_out`` does.
+    """
+    return ObservationReader(simulator.observation_space, recipe.id, recipe.state, recipe.environment_state)
+
+
 class GymEnv(Env):
     """One environment. It is made once, or with ``rebuild`` for every episode.
 
@@ -115,33 +130,32 @@ class GymEnv(Env):
         self._rebuild = rebuild
         self._ends_on_success = ends_on_success
         self._sim: Any = None
-        self._layout = Layout()
         self._raw: Any = None
         self._make()
 
     def _make(self) -> None:
         self._sim = make_simulator(self._recipe)
-        self._layout = lay_out(self._sim.observation_space, self._recipe.state, self._recipe.environment_state)
+        self._reader = reader_of(self._sim, self._recipe)
         self._still = StillPhysics(self._sim.unwrapped)
         self._fresh = True
 
     def reset(self, episode: EpisodeSpec) -> None:
         if self._rebuild and not self._fresh:
-            self.close()
+            self._close_forgiving()
         if self._sim is None:
             self._make()
         self._fresh = False
         # Some environments draw from their own spaces.
         self._sim.action_space.seed(episode.seed)
         self._sim.observation_space.seed(episode.seed)
-        self._raw, _ = self._sim.reset(seed=episode.seed)
+        self._raw = read_reset(self._sim.reset(seed=episode.seed), self._task.name)
 
     def observe(self, cameras: Sequence[str]) -> Observation:
         """See ``Env.observe``. Only the image of ``Recipe.draws`` is drawn here: all others come with the step."""
         for key in cameras:
             if key not in self._task.images:
                 raise ContractError(f"{self._task.name} has no camera {key}; it has: {', '.join(self._task.images)}")
-        observation = self._layout.read(self._raw, cameras)
+        observation = self._reader.read(self._raw, cameras)
         observation["task"] = self._task.instruction
         if self._recipe.draws and IMAGE in cameras:
             observation[IMAGE] = self.render()
@@ -154,31 +168,45 @@ class GymEnv(Env):
         command = np.asarray(action)
         if space.dtype.kind in "biu":
             command = np.rint(command)
-        self._raw, reward, terminated, truncated, info = self._sim.step(
-            command.astype(space.dtype).reshape(space.shape)
-        )
-        success = self._success.read(float(reward), bool(terminated), bool(truncated), info)
-        ended = bool(terminated) or (self._ends_on_success and bool(success))
-        return StepOutcome(float(reward), ended, bool(truncated), success)
+        answer = self._sim.step(command.astype(space.dtype).reshape(space.shape))
+        self._raw, reward, terminated, truncated, info = read_step(answer, self._task.name)
+        success = self._success.read(reward, terminated, truncated, info)
+        ended = terminated or (self._ends_on_success and bool(success))
+        return StepOutcome(reward, ended, truncated, success)
 
     def render(self) -> np.ndarray:
-        """What the environment draws; where it draws nothing, the first image it observes, or else a black picture."""
-        if self._sim.render_mode != "rgb_array":
-            seen = self._layout.read(self._raw, [*self._layout.images][:1])
-            pictures = [seen[key] for key in self._layout.images if key in seen]
-            return np.asarray(pictures[0]) if pictures else np.zeros(_BLANK, np.uint8)
+        """What the environment draws; where it draws nothing, the first image that it observes.
+
+        Raises:
+            NoPictureError: it has neither.
+            ContractError: what it draws is no picture.
+        """
+        mode, picture = self._sim.render_mode, None
+        if mode in DRAWS:
+            picture = picture_of(self._draw(), self._task.name, mode == FILM)
+        if picture is None:
+            images = [*self._reader.layout.images][:1]
+            seen = self._reader.read(self._raw, images)
+            picture = picture_of(next((seen[key] for key in images), None), self._task.name)
+        if picture is None:
+            why = (
+                f"render() returns nothing, though render_mode is {mode}" if mode in DRAWS else f"render_mode is {mode}"
+            )
+            raise NoPictureError(
+                f"{self._task.name} draws nothing ({why}) and observes no image", by_design=mode is None
+            )
+        return picture
+
+    def _draw(self) -> Any:
         from gymnasium.error import DependencyNotInstalled
 
         try:
             with self._still:
-                picture = np.array(self._sim.render())
+                return self._sim.render()
         except DependencyNotInstalled as error:
             raise ConfigError(
                 f"{self._task.name} cannot be drawn: {error}; or do without: --eval.record=none"
             ) from error
-        if picture.dtype != np.uint8 or picture.ndim != 3:
-            raise ContractError(f"{self._task.name} draws {picture.dtype} {picture.shape}; right is uint8 (H, W, 3)")
-        return picture
 
     def close(self) -> None:
         if self._sim is None:
@@ -186,6 +214,13 @@ class GymEnv(Env):
         sim, self._sim = self._sim, None
         self._still = StillPhysics(None)
         sim.close()
+
+    def _close_forgiving(self) -> None:
+        """Before it is built anew: that it cannot be closed is for the log."""
+        try:
+            self.close()
+        except Exception as error:  # noqa: BLE001  a simulator may raise anything on its way out
+            log.warning("closing %s failed: %s: %s", self._task.name, type(error).__name__, error)
 
 
 class StillPhysics:

@@ -1,8 +1,8 @@
 """What a Gymnasium environment looks like, asked of the interpreter that has it.
 
 Only building an environment tells its spaces, and only a step tells what its ``info`` holds. The coordinator, which
-imports no simulator, therefore lets another process do both: ``python -m robotrials.benchmarks.gym_probe`` reads a
-recipe from standard input and answers on standard output, as JSON.
+imports no simulator, therefore lets another process do both: ``python -m robotrials.benchmarks.gym_probe`` is given a
+recipe and answers as JSON (``asking``).
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import functools
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from robotrials.benchmarks import asking
-from robotrials.benchmarks.gym_env import Recipe, make_simulator
-from robotrials.benchmarks.gym_layout import IMAGE, lay_out
-from robotrials.benchmarks.gym_success import SuccessRule, find, parse
+from robotrials.benchmarks.gym_answers import Step, read_reset, read_step, require_gymnasium
+from robotrials.benchmarks.gym_env import Recipe, make_simulator, reader_of
+from robotrials.benchmarks.gym_layout import IMAGE
+from robotrials.benchmarks.gym_picture import DRAWS, FILM, picture_of
+from robotrials.benchmarks.gym_reading import ObservationReader
+from robotrials.benchmarks.gym_success import SuccessRule, find, missing_key, parse
 from robotrials.benchmarks.loaded_code import class_modules, own_code_digest, owners_of
 from robotrials.errors import ConfigError
-from robotrials.plan.options import nearest
 from robotrials.plan.task import ActionSpec, Feature
 
 _TIMEOUT_S = 300
@@ -62,30 +65,28 @@ def _ask(question: str, python: str | None) -> Look:
     return Look(features, ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"])), **answer)
 
 
-def look_here(recipe: Recipe, success: str) -> dict[str, Any]:
-    """The answer, in the process that builds the environment; as JSON has it.
+def look_here(recipe: Recipe, success: str, closing: ExitStack) -> dict[str, Any]:
+    """The answer, in the process that builds the environment, which ``closing`` closes; as JSON has it.
 
     Raises:
         ConfigError: as ``look_at`` does.
+        ContractError: its answers are not Gymnasium's, or not what its spaces declare.
     """
     env = make_simulator(recipe)
-    layout = lay_out(env.observation_space, recipe.state, recipe.environment_state)
-    features = {key: (feature.shape, feature.dtype) for key, feature in layout.features.items()}
+    closing.callback(env.close)
+    reader = reader_of(env, recipe)
+    features = {key: (feature.shape, feature.dtype) for key, feature in reader.layout.features.items()}
     action = _action(env.action_space, recipe.id)
-    env.reset(seed=_SEED)
+    step = _first_step(env, reader, recipe.id)
     rule = parse(success)
-    env.action_space.seed(_SEED)
     if rule is None:
-        success = f"info:{find(env.step(env.action_space.sample())[4], f'--env.id={recipe.id}').key}"
+        success = f"info:{find(step.info, f'--env.id={recipe.id}').key}"
     else:
-        _check_success(env, rule, recipe.id)
-    draws = env.render_mode == "rgb_array"
+        _check_success(env, step, rule, recipe.id)
+    draws = env.render_mode in DRAWS
     if recipe.draws:
-        if not draws or IMAGE in features:
-            why = "has an image of that name" if draws else "draws nothing"
-            raise ConfigError(f"--env.image_from_render: {recipe.id} {why}")
-        features[IMAGE] = (env.render().shape, "uint8")
-    answer = {
+        features[IMAGE] = (_picture(env, recipe, IMAGE in features).shape, "uint8")
+    return {
         "observations": features,
         "action": action,
         "max_steps": int((env.spec.max_episode_steps if env.spec else 0) or 0),
@@ -94,8 +95,33 @@ def look_here(recipe: Recipe, success: str) -> dict[str, Any]:
         "success": success,
         "source": _source(env, recipe.imports),
     }
-    env.close()
-    return answer
+
+
+def _first_step(env: Any, reader: ObservationReader, name: str) -> Step:
+    """What the first step returns; it and the reset before it are what the environment declares."""
+    env.action_space.seed(_SEED)
+    try:
+        reader.require(read_reset(env.reset(seed=_SEED), name))
+        step = read_step(env.step(env.action_space.sample()), name)
+    except (TypeError, ValueError):
+        require_gymnasium(env.unwrapped, name, _SEED)
+        raise
+    reader.require(step.observation)
+    return step
+
+
+def _picture(env: Any, recipe: Recipe, taken: bool) -> Any:
+    """What ``--env.image_from_render`` observes.
+
+    Raises:
+        ConfigError: there is no such picture, or the observation has one of its name.
+    """
+    mode = env.render_mode
+    picture = picture_of(env.render(), recipe.id, mode == FILM) if mode in DRAWS else None
+    if picture is None or taken:
+        why = "has an image of that name" if taken else "draws nothing"
+        raise ConfigError(f"--env.image_from_render: {recipe.id} {why}")
+    return picture
 
 
 def _action(space: Any, name: str) -> dict[str, Any]:
@@ -114,7 +140,7 @@ def _source(env: Any, imports: Sequence[str]) -> str:
     return ", ".join([*owners, digest] if digest else owners) or "unknown"
 
 
-def _check_success(env: Any, rule: SuccessRule, name: str) -> None:
+def _check_success(env: Any, step: Step, rule: SuccessRule, name: str) -> None:
     """Whether ``info`` has the key that ``--env.success`` names. One that is missing may still come with the last step:
     the episode is played on, until it ends or has taken long enough.
 
@@ -124,29 +150,27 @@ def _check_success(env: Any, rule: SuccessRule, name: str) -> None:
     if rule.key is None:
         return
     until, ended = time.monotonic() + _PLAY_S, False
-    while not ended and time.monotonic() < until:
-        _, reward, terminated, truncated, info = env.step(env.action_space.sample())
-        ended = bool(terminated or truncated)
-        if rule.key in info:
-            rule.read(float(reward), bool(terminated), bool(truncated), info)
+    while True:
+        ended = step.terminated or step.truncated
+        if rule.key in step.info:
+            rule.read(step.reward, step.terminated, step.truncated, step.info)
             return
+        if ended or time.monotonic() > until:
+            break
+        step = read_step(env.step(env.action_space.sample()), name)
     if ended:
-        keys = sorted(map(str, info))
-        raise ConfigError(
-            f"--env.success=info:{rule.key}: the info of {name} has no such key{nearest(rule.key, keys)}, not with the "
-            f"last step of an episode, either; it holds {', '.join(keys) or 'nothing'}"
-        )
+        raise missing_key(rule.key, step.info, name)
 
 
 def _flag(question: dict[str, Any]) -> str:
     return f"--env.id={question['recipe']['id']}"
 
 
-def _look(question: dict[str, Any]) -> dict[str, Any]:
+def _look(question: dict[str, Any], closing: ExitStack) -> dict[str, Any]:
     recipe = question["recipe"]
     for name in ("imports", "state", "environment_state"):
         recipe[name] = tuple(recipe[name])
-    return look_here(Recipe(**recipe), question["success"])
+    return look_here(Recipe(**recipe), question["success"], closing)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from robotrials.benchmarks.scoring import split_success
 from robotrials.errors import ConfigError
+from robotrials.plan.options import nearest
 
 KNOWN_KEYS = ("is_success", "success", "succeed")
 """Entries of ``info`` that are looked for when nothing is said, in this order: of Gymnasium-Robotics and LeRobot's own
 environments, of Meta-World and ManiSkill, of gym-hil."""
 
 _REWARD = re.compile(r"reward\s*>=\s*(.+)")
-_FORMS = "info:KEY, terminated or reward>=NUMBER"
+FORMS = "info:KEY, terminated or reward>=NUMBER"
+SUCCESS_HELP = f"where success is: {FORMS}; when it counts: once or end; or both, info:KEY,end"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def parse(text: str) -> SuccessRule | None:
     Raises:
         ConfigError: it is none of the forms.
     """
-    text = text.strip()
+    text, _ = split_success(text)
     if not text:
         return None
     if text == "terminated":
@@ -79,7 +82,30 @@ def parse(text: str) -> SuccessRule | None:
             reward = math.nan
         if not math.isnan(reward):
             return SuccessRule(reward=reward)
-    raise ConfigError(f"--env.success={text}: write {_FORMS}")
+    raise ConfigError(f"--env.success={text}: write {FORMS}")
+
+
+def known_success(info: Mapping[str, Any], ended: bool) -> bool | None:
+    """What one step's info says under a known key, in its ``final_info`` first: an environment that resets itself in
+    its last step keeps the last info there.
+
+    Before the end, saying nothing means not yet; at the end it is None: nobody said.
+
+    Raises:
+        ConfigError: what it says is no truth value.
+    """
+    final = info.get("final_info")
+    for place in (final if isinstance(final, Mapping) else {}, info):
+        for key in KNOWN_KEYS:
+            if key in place:
+                return truth(place[key], f"{key} in the environment's info")
+    return None if ended else False
+
+
+def says_success(info: Mapping[str, Any]) -> bool:
+    """Whether ``known_success`` finds anything in it."""
+    final = info.get("final_info")
+    return any(key in info or (isinstance(final, Mapping) and key in final) for key in KNOWN_KEYS)
 
 
 def find(info: Mapping[str, Any], what: str) -> SuccessRule:
@@ -91,8 +117,22 @@ def find(info: Mapping[str, Any], what: str) -> SuccessRule:
     for key in KNOWN_KEYS:
         if key in info:
             return SuccessRule(key=key)
+    raise no_success(info, what)
+
+
+def no_success(info: Mapping[str, Any], what: str) -> ConfigError:
+    """The refusal of an environment that says success nowhere; success is never guessed."""
     seen = ", ".join(sorted(map(str, info))) or "nothing"
-    raise ConfigError(
+    return ConfigError(
         f"{what} does not say what success is: its info holds {seen}, and none of {', '.join(KNOWN_KEYS)}. "
-        f"Say where it is: --env.success={_FORMS}"
+        f"Say where it is: --env.success={FORMS}"
+    )
+
+
+def missing_key(key: str, info: Mapping[str, Any], what: str) -> ConfigError:
+    """The refusal of ``--env.success=info:KEY`` where the last ``info`` of an episode lacks it, too."""
+    keys = sorted(map(str, info))
+    return ConfigError(
+        f"--env.success=info:{key}: the info of {what} has no such key{nearest(key, keys)}, not with the last step of "
+        f"an episode, either; it holds {', '.join(keys) or 'nothing'}"
     )

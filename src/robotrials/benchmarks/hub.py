@@ -18,6 +18,7 @@ from typing import Any
 
 from robotrials.benchmarks.base import BenchmarkConfig
 from robotrials.benchmarks.foreign import ForeignBenchmark, PlainReader, Reader
+from robotrials.benchmarks.gym_success import SUCCESS_HELP
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError
@@ -33,6 +34,7 @@ class HubConfig(BenchmarkConfig):
     task: str = option("", "a suite of those that make_env returns; default: all of them")
     repo: str = option("", "org/name, org/name@revision, org/name@revision:file.py, or a folder or file here")
     kwargs: Mapping[str, Any] = option({}, "further arguments of make_env, as JSON")
+    success: str = option("", SUCCESS_HELP)
     max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
     fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")
     rebuild: bool = option(False, "make the environment anew for every episode")

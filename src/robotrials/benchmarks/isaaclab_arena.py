@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import BenchmarkConfig, Observation, StepOutcome
+from robotrials.benchmarks.gym_answers import as_numpy
 from robotrials.benchmarks.hub import load_make_env, parse_repo, require_trust
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.scene_group import ManyScenes, SceneGroup
-from robotrials.benchmarks.single_env import as_numpy
+from robotrials.benchmarks.single_env import final_observation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -138,14 +139,16 @@ class ArenaGroup(SceneGroup):
         self._config = config
         self._sim = sim
         self._raw: Mapping[str, Mapping[str, Any]] = {}
+        self._last: dict[int, Mapping[str, Any]] = {}
 
     def reset(self, slot: int, episode: EpisodeSpec) -> None:
+        self._last.pop(slot, None)
         self._raw, _ = self._sim.unwrapped.reset(seed=episode.seed, env_ids=self._ids(slot))
 
     def observe(self, slot: int, cameras: Sequence[str]) -> Observation:
         observation: Observation = {"task": self._task.instruction}
         if self._config.state_keys:
-            states = self._raw["policy"]
+            states = self._last.get(slot, self._raw)["policy"]
             parts = [_entry(states, key)[slot].reshape(-1) for key in self._config.state_keys]
             observation[STATE] = np.concatenate(parts).astype(np.float32)
         for key in cameras:
@@ -159,9 +162,13 @@ class ArenaGroup(SceneGroup):
         every = np.zeros((self.n_slots, self._config.action_dim), dtype=np.float32)
         for slot, action in actions.items():
             every[slot] = action
+        before = self._raw
         self._raw, reward, terminated, truncated, info = self._sim.step(self._on_device(every))
         rewards, ends, cuts = (np.asarray(as_numpy(part)).reshape(-1) for part in (reward, terminated, truncated))
         success = self._success(info)
+        for slot in actions:
+            if ends[slot] or cuts[slot]:
+                self._last[slot] = _of_the_episode(info, before)
         return {
             slot: StepOutcome(
                 float(rewards[slot]),
@@ -183,15 +190,17 @@ class ArenaGroup(SceneGroup):
             sim.close()
 
     def _picture(self, slot: int, key: str) -> np.ndarray:
-        picture = _entry(self._raw["camera_obs"], key[len(IMAGES) :])[slot][..., :3]
+        seen = self._last.get(slot, self._raw)
+        picture = _entry(seen["camera_obs"], key[len(IMAGES) :])[slot][..., :3]
         if picture.dtype != np.uint8:
             raise ContractError(f"{self._task.name} draws {key} as {picture.dtype}; right is uint8")
         return np.array(picture, order="C")
 
     def _success(self, info: Mapping[str, Any]) -> np.ndarray | None:
-        """``is_success`` of all slots, in info or its ``final_info``; else Isaac Lab's termination named success."""
+        """``is_success`` of all slots, in the ``final_info`` of info, which is of the episode that ended where info is
+        of the next, or in info itself; else Isaac Lab's termination named success."""
         final = info.get("final_info")
-        for place in (info, final if isinstance(final, Mapping) else {}):
+        for place in (final if isinstance(final, Mapping) else {}, info):
             if "is_success" in place:
                 return np.broadcast_to(np.asarray(as_numpy(place["is_success"])).reshape(-1), (self.n_slots,))
         manager = getattr(self._sim.unwrapped, "termination_manager", None)
@@ -206,6 +215,13 @@ class ArenaGroup(SceneGroup):
         import torch
 
         return torch.from_numpy(array).to(self._config.device)
+
+
+def _of_the_episode(info: Mapping[str, Any], before: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is shown of an episode that has just ended. Isaac Lab resets its scene in the same step and returns the next
+    one: what is shown is the step before, unless info has the last observation."""
+    final = final_observation(info)
+    return final if isinstance(final, Mapping) else before
 
 
 def _entry(entries: Mapping[str, Any], key: str) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import BenchmarkConfig, Observation
 from robotrials.benchmarks.foreign import ForeignBenchmark, Reader
+from robotrials.benchmarks.gym_success import SUCCESS_HELP
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError
@@ -32,6 +33,7 @@ class LeRobotEnvConfig(BenchmarkConfig):
     config: str = option("", "LeRobot's name of the environment: pusht, aloha, libero, or a plugin's")
     options: Mapping[str, Any] = option({}, 'further fields of that config, as JSON: {"obs_type": "pixels"}')
     plugins: tuple[str, ...] = option((), "modules to import first, because they register it")
+    success: str = option("", SUCCESS_HELP)
     max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
     fps: float = option(0.0, "control rate in Hz; 0: the config's")
     rebuild: bool = option(False, "make the environment anew for every episode")
@@ -137,6 +139,9 @@ class LeRobotReader:
             else:
                 observation[key] = value[0].cpu().numpy().astype(np.float32).reshape(-1)
         return observation
+
+    def require(self, raw: Any) -> None:
+        """LeRobot's own processing has read it by then."""
 
     def action(self, action: np.ndarray) -> np.ndarray:
         import torch

@@ -6,6 +6,7 @@ PROMISES: dict[str, str] = {
     "tasks": "tasks() gives the same tasks each time, with bounds, limits and rates that make sense",
     "instruction": "every task has a sentence that says what to do",
     "shapes": "observe() gives the keys, shapes and dtypes that the task declares, and only the cameras asked for",
+    "picture": "render() gives a picture for the video, and not one that is black all over",
     "own arrays": "arrays that were handed out do not change with later steps",
     "same seed": "the same episode twice: identical observations, pictures, rewards and flags",
     "own seed": "episodes with other seeds are other episodes",
@@ -16,7 +17,9 @@ PROMISES: dict[str, str] = {
     "order": "the order of episodes does not matter",
     "clean output": "nothing is printed on stdout or stderr",
     "success": "success is told at every step, true or false, never None; rewards are finite",
+    "start": "an episode begins unsolved, and goes on after its first step",
     "step limit": "an episode can be played up to the step limit, and is not cut short before",
+    "ending": "what is observed after the last step is of the episode that ended, not of the next",
     "memory": "memory does not grow from episode to episode",
     "close": "close() works, twice, and on an environment that was never reset",
 }

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
+from robotrials.benchmarks.scoring import scoring_of
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
@@ -61,6 +62,7 @@ def make_benchmark(choice: EnvChoice) -> Benchmark:
     cls = benchmark_class(choice.type)
     benchmark = cls(build(cls.Config, choice.options, "--env."))
     benchmark.python = choice.python
+    scoring_of(benchmark)
     return benchmark
 
 
@@ -73,14 +75,20 @@ def require_installed(cls: type[Benchmark]) -> None:
     """
     missing = [module for module in cls.modules if not _is_there(module)]
     if missing:
-        raise NotInstalledError(
-            f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
-            f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: '
-            f"robotrials bench install {cls.name}"
-        )
+        what = f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
+        raise NotInstalledError(what + _remedy(cls))
     conflict = cls.conflict(package_versions(cls))
     if conflict:
         raise NotInstalledError(conflict)
+
+
+def _remedy(cls: type[Benchmark]) -> str:
+    """How to install it: by packages, or where no package index holds it, as its own instructions say."""
+    if cls.installation.unavailable:
+        return cls.installation.unavailable
+    return (
+        f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: robotrials bench install {cls.name}'
+    )
 
 
 def is_installed_here(cls: type[Benchmark]) -> bool:

@@ -86,7 +86,7 @@ class RoboCasa(Benchmark):
         unavailable=(
             "no package index holds it with its kitchens: install the repositories robosuite (main branch) and "
             "robocasa, the latter without its dependencies (it asserts one numpy and pins an old lerobot), download "
-            "its assets, and name that interpreter: --env.python"
+            "its assets, install robotrials beside it, and name that interpreter: --env.python"
         )
     )
 

@@ -103,8 +103,9 @@ class RoboTwin(Benchmark):
     Config = RoboTwinConfig
     installation = Installation(
         unavailable=(
-            "no package index holds it: follow RoboTwin's installation guide (SAPIEN, CuRobo, its assets), run from "
-            "its repository so that its envs folder is importable, and name that interpreter: --env.python"
+            "no package index holds it: follow RoboTwin's installation guide (SAPIEN, CuRobo, its assets), install "
+            "robotrials beside it, run from its repository so that its envs folder is importable, and name that "
+            "interpreter: --env.python"
         )
     )
 

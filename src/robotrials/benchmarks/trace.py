@@ -17,8 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, Env
+from robotrials.benchmarks.failing_env import FailingEnv
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import ConfigError
+from robotrials.benchmarks.scoring import scoring_of
+from robotrials.errors import ConfigError, NoPictureError
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
@@ -154,12 +156,22 @@ def _look(env: Env, task: TaskSpec, looks: Looks, pictures: bool) -> dict[str, n
         env.observe(())
         if not pictures:
             env.observe(task.images)
-            env.render()
+            picture_of(env)
     seen = env.observe(task.images if pictures else ())
     kept = {key: np.array(value) for key, value in seen.items()}
     if pictures and task.record_key is None:  # else it equals that camera's picture, which has a check of its own
-        kept[VIDEO] = np.array(env.render())
+        picture = picture_of(env)
+        if picture is not None:
+            kept[VIDEO] = np.array(picture)
     return kept
+
+
+def picture_of(env: Env) -> Any:
+    """What ``render`` gives; None where it says that there is nothing, which the promise ``picture`` is about."""
+    try:
+        return env.render()
+    except NoPictureError:
+        return None
 
 
 def save(traces: Sequence[Trace], path: Path) -> None:
@@ -202,7 +214,7 @@ def main() -> None:
     plan = plan_of(benchmark, order["episodes"])
     task = plan.tasks[order["task"]]
     own = [episode for episode in plan if plan.task_of(episode) is task]
-    env = benchmark.make(task)
+    env = FailingEnv(lambda: benchmark.make(task), scoring_of(benchmark))
     traces = [
         play(env, task, own[number], order["steps"], expert=order["expert"] and number % 2 == 0)
         for number in order["numbers"]

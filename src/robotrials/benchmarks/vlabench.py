@@ -59,8 +59,8 @@ class VLABench(Benchmark):
     installation = Installation(
         system=GL_LIBRARIES,
         unavailable=(
-            "no package index holds it: install the repository OpenMOSS/VLABench, download its assets, and name that "
-            "interpreter: --env.python"
+            "no package index holds it: install the repository OpenMOSS/VLABench, download its assets, install "
+            "robotrials beside it, and name that interpreter: --env.python"
         ),
     )
 

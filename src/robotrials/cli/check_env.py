@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -107,6 +105,7 @@ def _find(choice: Any, settings: Any, quiet: bool, findings: list[dict[str, Any]
     """Add to ``findings`` what the check in the benchmark's own interpreter finds; a process that dies is a finding,
     too."""
     from robotrials.benchmarks import environments
+    from robotrials.benchmarks.child_process import Child
     from robotrials.benchmarks.gl import choose_rendering
     from robotrials.benchmarks.registry import benchmark_class
     from robotrials.running.threads import thread_limits
@@ -118,48 +117,39 @@ def _find(choice: Any, settings: Any, quiet: bool, findings: list[dict[str, Any]
     environment = {**os.environ, **gl, **thread_limits(1), **added}
     path = filter(None, [environment.get("PYTHONPATH"), os.getcwd()])
     environment["PYTHONPATH"] = os.pathsep.join(path)
-    reader, writer = os.pipe()
-    order = {
-        "type": choice.type,
-        "options": dict(choice.options),
-        "settings": dataclasses.asdict(settings),
-        "fd": writer,
-    }
+    order = {"type": choice.type, "options": dict(choice.options), "settings": dataclasses.asdict(settings)}
     command = [python, "-m", "robotrials.benchmarks.conformance", json.dumps(order)]
     try:
         # In a group of its own, which is ended as a whole: Ctrl-C is answered here, and by no traceback from there.
-        child = subprocess.Popen(
-            command, pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=2, env=environment, start_new_session=True
-        )
+        child = Child(command, environment, 2)
     except OSError as error:
         raise ConfigError(f"--env.python={python} does not run: {error.strerror}") from None
-    os.close(writer)
-    trying = ("", "")
+    trying, ended = ("", ""), False
     try:
-        with os.fdopen(reader) as pipe:
-            for line in pipe:
-                ((kind, content),) = json.loads(line).items()
-                if kind == "problem":
-                    raise ConfigError(content)
-                if kind == "begin":
-                    if content[0] != trying[0] and not quiet:
-                        output.text(f"{content[0]}\n")
-                    trying = (content[0], content[1])
-                else:
-                    findings.append(content)
-                    if not quiet:
-                        _print(content)
-        status = child.wait()
-    except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-        raise
-    if status:
+        for line in child.lines():
+            ((kind, content),) = json.loads(line).items()
+            if kind == "problem":
+                raise ConfigError(content)
+            if kind == "begin":
+                if content[0] != trying[0] and not quiet:
+                    output.text(f"{content[0]}\n")
+                trying = (content[0], content[1])
+            elif kind == "finding":
+                findings.append(content)
+                if not quiet:
+                    _print(content)
+            else:
+                ended = True
+                break
+        status = 0 if ended else child.wait() or 0
+    finally:
+        child.end()
+    if not ended:
         how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         if not trying[1]:
             raise ConfigError(f"check-env cannot run in {python}: {how}; its words are above")
-        findings.append({"task": trying[0], "promise": trying[1], "kept": False, "detail": f"the process died: {how}"})
+        what = f"the process died: {how}" if status else "the environment ended the process, with exit status 0"
+        findings.append({"task": trying[0], "promise": trying[1], "kept": False, "detail": what})
         if not quiet:
             _print(findings[-1])
 

@@ -32,6 +32,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         ("Ran", _ran(prepared, result)),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
+        *(("Success" if i == 0 else "", note) for i, note in enumerate(result.summary.notes)),
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),

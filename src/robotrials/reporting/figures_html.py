@@ -146,6 +146,7 @@ def _caveats(run: LoadedRun) -> Markup | None:
         )
     if gap := run.summary.gap:
         notes.append(f"{gap[0].upper()}{gap[1:]}.")
+    notes += [f"{note[0].upper()}{note[1:]}." for note in run.summary.notes]
     if not run.described["config"]["eval"].get("exact", True):
         notes.append("Not exact (--eval.exact=false): outcomes may depend on how requests were batched.")
     if (stopping := run.described.get("stopping")) and stopping.get("counted") is not None:

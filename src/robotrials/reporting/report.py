@@ -19,7 +19,7 @@ from robotrials.reporting.page import GENERATOR, page
 from robotrials.results.filesystem import write_atomically
 from robotrials.results.record import EndReason, EpisodeRecord
 
-ENDS = (EndReason.FAILURE, EndReason.TIME_LIMIT, EndReason.ERROR, EndReason.SUCCESS)
+ENDS = (EndReason.FAILURE, EndReason.EXCEPTION, EndReason.TIME_LIMIT, EndReason.ERROR, EndReason.SUCCESS)
 """As numbered in the page's data, which is also the order of its gallery: failures first."""
 _STYLES = ("base.css", "report.css")
 _SCRIPTS = ("data.js", "viewer.js", "gallery.js", "table.js", "report.js")

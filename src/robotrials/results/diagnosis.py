@@ -139,14 +139,15 @@ def failure_clusters(episodes: Sequence[Episode]) -> list[str]:
 
 
 def _endings(failed: Sequence[Episode]) -> list[str]:
-    ends = Counter("at the step limit" if e.end == "time_limit" else "ended before it" for e in failed)
-    words = ", ".join(f"{n:,} {how}" for how, n in ends.most_common())
+    words = {"time_limit": "at the step limit", "exception": "by an exception that means failure"}
+    ends = Counter(words.get(e.end, "ended before it") for e in failed)
+    line = ", ".join(f"{n:,} {how}" for how, n in ends.most_common())
     early = sorted(e.steps for e in failed if e.end != "time_limit" and e.steps is not None)
     if early:
-        words += (
+        line += (
             f" (after {early[0]:,} to {early[-1]:,} steps)" if early[0] != early[-1] else f" (after {early[0]:,} steps)"
         )
-    return [f"{len(failed):,} failed: {words}"]
+    return [f"{len(failed):,} failed: {line}"]
 
 
 def _gathered(finished: Sequence[Episode], name: Callable[[Episode], str]) -> list[str]:

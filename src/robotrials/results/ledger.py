@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 _BUSY_TIMEOUT_S = 30.0
 _SIGNALS = "signals/"
 """Keys of ``meta`` under which the signals of episodes lie."""
+_MARKS = "marks/"
+"""Keys of ``meta`` under which the marks of those episodes lie that have any."""
 
 Outcome = tuple[int, str, "bool | None", int, "float | None", "float | None"]
 """(episode, end, success, steps, reward_sum, reward_max)."""
@@ -155,6 +157,9 @@ class Ledger:
                     if record.signals is not None:
                         signals = json.dumps(dataclasses.asdict(record.signals))
                         execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"{_SIGNALS}{record.episode}", signals))
+                    if record.marks:
+                        marks = json.dumps(record.marks)
+                        execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"{_MARKS}{record.episode}", marks))
         return accepted
 
     def reopen_errors(self) -> list[int]:
@@ -179,12 +184,16 @@ class Ledger:
 
     def signals(self) -> dict[int, Signals]:
         """What was watched in the first episodes of each task that have a result, by episode."""
+        return {episode: _signals(content) for episode, content in self._by_episode(_SIGNALS).items()}
+
+    def marks(self) -> dict[int, tuple[str, ...]]:
+        """What makes the outcomes of some episodes doubtful (``EpisodeRecord.marks``), by episode."""
+        return {episode: tuple(marks) for episode, marks in self._by_episode(_MARKS).items()}
+
+    def _by_episode(self, prefix: str) -> dict[int, Any]:
         with _explained(self.path, "read"):
-            rows = self._connection.execute(
-                "SELECT key, value FROM meta WHERE key LIKE ?", (f"{_SIGNALS}%",)
-            ).fetchall()
-        found = {int(key.removeprefix(_SIGNALS)): json.loads(value) for key, value in rows}
-        return {episode: _signals(content) for episode, content in sorted(found.items())}
+            rows = self._connection.execute("SELECT key, value FROM meta WHERE key LIKE ?", (f"{prefix}%",)).fetchall()
+        return dict(sorted((int(key.removeprefix(prefix)), json.loads(value)) for key, value in rows))
 
     def meta(self, key: str, default: Any = None) -> Any:
         """The JSON value kept under ``key``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +120,11 @@ def merge_ledgers(shards: Sequence[ShardRun], target: Ledger) -> None:
         with Ledger.open(shard.path / "ledger.sqlite", read_only=True) as ledger:
             batch = []
             results = {(r.episode, r.attempt, r.worker, r.started_at) for r in ledger.accepted()}
+            marks = ledger.marks()
             for episode in sorted(ledger.attempt_counts()):
                 for r in ledger.attempts_of(episode):
-                    batch.append((r, (r.episode, r.attempt, r.worker, r.started_at) in results))
+                    is_result = (r.episode, r.attempt, r.worker, r.started_at) in results
+                    batch.append((replace(r, marks=marks.get(episode, ())) if is_result else r, is_result))
                 if len(batch) >= _BATCH:
                     target.record(batch)
                     batch = []

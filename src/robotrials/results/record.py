@@ -13,7 +13,13 @@ class EndReason(str, Enum):
     SUCCESS = "success"
     FAILURE = "failure"  # the benchmark ended it without success
     TIME_LIMIT = "time_limit"
+    EXCEPTION = "exception"  # a failure: reset or step raised one of --env.failure_exceptions
     ERROR = "error"
+
+
+SOLVED_AT_ONCE, ENDED_AT_ONCE, SUCCESS_LOST = "solved_at_once", "ended_at_once", "success_lost"
+"""Marks of an episode: success at its first step; ended by the benchmark at its first step, unsolved; success at some
+step, and none at the last."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class EpisodeRecord:
 
     ``reward_sum`` and ``reward_max`` are float64 over the steps that were taken, the last included and nothing after
     it; None for an error. ``looks`` counts the policy's calls, ``renders`` the images drawn. ``success`` is None for
-    an error: an error is neither success nor failure.
+    an error: an error is neither success nor failure. ``error`` is also set where an exception meant failure.
     """
 
     episode: int
@@ -70,6 +76,8 @@ class EpisodeRecord:
     """Unix time, seconds."""
     signals: Signals | None = None
     """Of the first episodes of each task; the ledger keeps them apart (``Ledger.signals``)."""
+    marks: tuple[str, ...] = ()
+    """What makes the outcome doubtful; the ledger keeps them apart (``Ledger.marks``)."""
 
     @property
     def is_error(self) -> bool:

@@ -34,6 +34,7 @@ def step_summary(run: RunFigures, min_success: float | None = None) -> str:
     lines += ["", f"Intervals: {interval_words(summary.method)}."]
     if gap := summary.gap:
         lines.append(f"\n{escape(gap[0].upper() + gap[1:])}.")
+    lines += [f"\n{escape(note[0].upper() + note[1:])}." for note in summary.notes]
     if overall.n_errors:
         lines.append(f"\n{overall.n_errors} episodes ended in an error; they are no failures and not in the rates.")
     if overall.n_missing:

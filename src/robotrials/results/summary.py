@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import Plan
+from robotrials.results.doubts import Doubts
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord, Timings
 from robotrials.stats.intervals import METHODS, suite_rate
@@ -53,12 +54,14 @@ class SuiteFigures(Figures):
 @dataclass(frozen=True)
 class RunSummary:
     """The whole run: ``overall`` over all tasks, its suites in the order of the plan, and the tasks' own groups
-    (``TaskSpec.group``, such as LIBERO-plus's perturbations) where they have any. ``method`` made the intervals."""
+    (``TaskSpec.group``, such as LIBERO-plus's perturbations) where they have any. ``method`` made the intervals.
+    ``notes`` say what makes rates doubtful, in words (``doubts``)."""
 
     overall: Figures
     suites: tuple[SuiteFigures, ...]
     groups: tuple[Figures, ...] = ()
     method: str = "wilson"
+    notes: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -147,6 +150,7 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Conta
     for episode in plan:
         if counted is None or episode.id in counted:
             sums[(episode.suite, episode.task)].planned += 1
+    doubts = Doubts(plan, ledger.marks())
     for record in ledger.accepted():
         if record.episode not in plan:
             raise LedgerError(
@@ -156,6 +160,7 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Conta
         if counted is None or record.episode in counted:
             episode = plan.episode(record.episode)
             sums[(episode.suite, episode.task)].add(record)
+            doubts.add(record)
     by_suite: dict[str, list[Figures]] = {}
     by_group: dict[str, list[Figures]] = {}
     for task in plan.tasks:
@@ -168,7 +173,7 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Conta
     )
     everything = [task for tasks in by_suite.values() for task in tasks]
     groups = tuple(_over_tasks(group, tasks, method) for group, tasks in by_group.items())
-    return RunSummary(_over_tasks("overall", everything, method), suites, groups, method)
+    return RunSummary(_over_tasks("overall", everything, method), suites, groups, method, doubts.notes())
 
 
 def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:

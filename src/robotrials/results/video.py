@@ -72,10 +72,12 @@ class EpisodeVideo:
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._dropped = False
+        self._given_up = ""
+        self._black = True
 
     def wants(self, step: int) -> bool:
         """Whether the state before action ``step`` (from 0) should be drawn: the first, then as the rate allows."""
-        return self._last < 0 or step - self._last >= self._stride
+        return not self._given_up and (self._last < 0 or step - self._last >= self._stride)
 
     def add(self, step: int, frame: npt.NDArray[Any]) -> None:
         """The (H, W, 3) uint8 picture at ``step``; the array may be reused afterwards. A step that has its picture
@@ -84,21 +86,40 @@ class EpisodeVideo:
         Raises:
             ContractError: the frame is no such picture, or its size is not that of the first.
         """
+        if self._given_up:
+            return
         self._check(frame)
         if step <= self._last:
             return
+        self._black = self._black and not frame.any()
         self._last = step
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"video {self.path.name}", daemon=True)
             self._thread.start()
         self._put((step, np.array(frame, dtype=np.uint8, order="C", copy=True)))
 
+    def give_up(self, reason: str) -> None:
+        """There is a picture that cannot be had: ``finish`` will say why, and takes no more until then."""
+        self._given_up = self._given_up or reason
+
+    @property
+    def has_frames(self) -> bool:
+        return self._last >= 0
+
+    @property
+    def is_black(self) -> bool:
+        """Every frame was black all over."""
+        return self._black and self._last >= 0
+
     def finish(self) -> Path:
         """Wait until everything is encoded, and put the file in its place.
 
         Raises:
-            VideoError: no frame was added, or encoding or writing failed; nothing is left behind.
+            VideoError: no frame was added, it was given up, or encoding or writing failed; nothing is left behind.
         """
+        if self._given_up:
+            self.discard()
+            raise VideoError(self._given_up)
         if self._thread is None:
             raise VideoError(f"{self.path} would be empty: no frame was added")
         self._put(None)

@@ -343,11 +343,9 @@ class Coordinator:
         if record.is_error:
             self._fail(leased, record, message.retryable, message.at_start, message.shared)
         else:
-            self._outcomes.finish(leased, record)
+            self._outcomes.finish(leased, record, message.note)
             if self._queue.has_suspects:
                 self._wake_idle()
-        if message.note:
-            self._observer.on_message(message.note)
         self._become_free(entry)
 
     def _fail(

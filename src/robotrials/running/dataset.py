@@ -21,6 +21,7 @@ from robotrials.errors import ConfigError, DatasetError, NotInstalledError
 from robotrials.plan.config import EvalSettings
 from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
+from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import RunDirectory
 from robotrials.running.observer import Observer
 
@@ -102,11 +103,12 @@ def make_dataset(
     """
     erred = sum(record.is_error for record in ledger.accepted())
     finished = len(ledger.accepted_ids()) - erred
+    kept = sum(_is_kept(record) for record in ledger.accepted())
     note = described["dataset"]
-    if not finished:
+    if not kept:
         return None
-    if not note["written"] or note["written"]["episodes"] != finished:
-        observer.on_message(f"writing the dataset of {finished:,} episodes to {dataset.path}")
+    if not note["written"] or note["written"]["episodes"] != kept:
+        observer.on_message(f"writing the dataset of {kept:,} episodes to {dataset.path}")
         part, old = (dataset.path.with_name(f".{dataset.path.name}.{note['id']}.{end}") for end in ("tmp", "old"))
         for leftover in (part, old):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -130,10 +132,15 @@ def make_dataset(
     return DatasetMade(dataset, note["written"]["episodes"], note["written"]["frames"], erred)
 
 
+def _is_kept(record: EpisodeRecord) -> bool:
+    """It has an outcome and steps: one whose reset raised a failure has none, and cannot stand in a dataset."""
+    return not record.is_error and record.steps > 0
+
+
 def _kept(run_dir: Path, plan: Plan, ledger: Ledger) -> Iterator[KeptEpisode]:
     """The episodes with an outcome, in the order of the plan."""
     for record in ledger.accepted():
-        if not record.is_error and record.episode in plan:  # a run that stopped early may have finished more
+        if _is_kept(record) and record.episode in plan:  # a run that stopped early may have finished more
             spec = plan.episode(record.episode)
             yield KeptEpisode(spec, plan.task_of(spec), record, spool_folder(run_dir, spec.id, record.attempt))
 
@@ -167,7 +174,7 @@ def _check_kept(output_dir: Path, claim: Mapping[str, Any] | None) -> None:
     if not path.exists():
         return
     with Ledger.open(path, read_only=True) as ledger:
-        finished = [record for record in ledger.accepted() if not record.is_error]
+        finished = [record for record in ledger.accepted() if _is_kept(record)]
     if claim is not None and claim["written"] and claim["written"]["episodes"] == len(finished):
         return
     lost = sum(not spool_folder(output_dir, record.episode, record.attempt).is_dir() for record in finished)

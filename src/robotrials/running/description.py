@@ -14,6 +14,7 @@ from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import Installed
 from robotrials.benchmarks.scene_group import ManyScenes
+from robotrials.benchmarks.scoring import identity_options
 from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import SETTINGS, EnvChoice, PolicyChoice, RunConfig
@@ -32,7 +33,7 @@ def run_identity(
     """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights.
 
     ``plan`` is the whole plan, of which a shard plays a slice: shards of one run differ in ``shard`` alone."""
-    options = dataclasses.asdict(benchmark.config)
+    options = identity_options(benchmark, dataclasses.asdict(benchmark.config))
     options.pop("task", None)  # the plan holds the tasks themselves
     if isinstance(benchmark, ManyScenes) and benchmark.exact_together:
         del options["num_envs"]

@@ -32,6 +32,8 @@ from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EpisodeRecord
 from robotrials.wire.envelope import Message, Vocabulary
 
+REASON = ": "
+"""Between an episode and the reason in the note of its ``Done``."""
 SESSION_FILE = ".session"
 """In a run directory: holds ``Job.session`` while a session of the run is on."""
 
@@ -138,7 +140,7 @@ class Lease(Message):
 class Done(Message):
     """``retryable`` is false for errors that trying again cannot mend; ``at_start`` when no step had succeeded;
     ``shared`` when it was an error of all scenes in the process. ``note`` is for the person at the terminal, about an
-    episode that counts all the same."""
+    episode that counts all the same: the episode, ``REASON``, and what is to say."""
 
     kind: ClassVar[str] = "done"
     lease: int

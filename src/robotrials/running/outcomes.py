@@ -8,6 +8,7 @@ from robotrials.errors import ContractError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord, error_record
+from robotrials.running.messages import REASON
 from robotrials.running.observer import Observer
 from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 from robotrials.running.tally import Tally
@@ -30,6 +31,7 @@ class Outcomes:
         self._observer = observer
         self._is_enough = is_enough
         self._records: list[tuple[EpisodeRecord, bool]] = []
+        self._said: set[str | None] = set()
         self.enough = False
         """``is_enough`` has said so of a record that was written down."""
 
@@ -48,8 +50,13 @@ class Outcomes:
                 # Each is asked about: which of them decided depends on the order of arrival, whether they did does not.
                 self.enough = self._is_enough(record) or self.enough
 
-    def finish(self, leased: LeasedEpisode, record: EpisodeRecord) -> None:
-        """The episode was played to its end."""
+    def finish(self, leased: LeasedEpisode, record: EpisodeRecord, note: str | None = None) -> None:
+        """The episode was played to its end. A ``note`` that differs from an earlier one only in the episode that it
+        names is not shown again: what holds for one mostly holds for many."""
+        what = (note or "").partition(REASON)[2] or note
+        if note and what not in self._said:
+            self._said.add(what)
+            self._observer.on_message(note)
         self._queue.finish(leased, record.timings.total)
         self._records.append((record, True))
 

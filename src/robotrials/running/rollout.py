@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation
+from robotrials.benchmarks.scoring import Scoring
 from robotrials.datasets.spool import EpisodeSpool
-from robotrials.errors import ContractError
+from robotrials.errors import ContractError, NoPictureError, RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
@@ -23,6 +24,7 @@ from robotrials.results.video import EpisodeVideo
 from robotrials.running.fit import env_key_of
 from robotrials.running.global_random import seed_global_generators
 from robotrials.running.pulse import Pulse
+from robotrials.running.score import Score
 from robotrials.running.witness import WATCHED_EPISODES, Witness
 
 
@@ -111,8 +113,10 @@ class Rollout:
         rename_map: Mapping[str, str],
         pulse: Pulse,
         seeds_globals: bool = True,
+        scoring: Scoring | None = None,
     ) -> None:
-        """``seeds_globals``: the process's global random generators are this episode's alone."""
+        """``seeds_globals``: the process's global random generators are this episode's alone. ``scoring``: what counts
+        as success or failure, if not as the benchmark's own words have it."""
         self._env = env
         self._policy = policy
         self._spec = policy.spec()
@@ -120,6 +124,7 @@ class Rollout:
         self._rename_map = rename_map
         self._pulse = pulse
         self._seeds_globals = seeds_globals
+        self._scoring = scoring or Scoring()
 
     def run(
         self,
@@ -142,16 +147,21 @@ class Rollout:
             seed_global_generators(episode)
         pulse.step = 0
         pulse.enter("reset")
-        env.reset(episode)
-        session = policy.new_session(episode, task, env if spec.needs_env else None)
+        score = Score(task.name, episode, self._scoring)
+        end: EndReason | None = None
+        try:
+            env.reset(episode)
+        except Exception as error:  # noqa: BLE001  raised again unless it was named as a failure
+            end = score.raised(error)
+        else:
+            session = policy.new_session(episode, task, env if spec.needs_env else None)
         mark = clock()
         reset_s, simulate_s, render_s, infer_s, wait_s = mark - began, 0.0, 0.0, 0.0, 0.0
 
         step, looks, video_renders = 0, 0, 0
-        reward_sum, reward_max, success = 0.0, -float("inf"), False
-        end: EndReason | None = None
-        witness = Witness(task.action) if episode.index < WATCHED_EPISODES else None
-        eyes.look(env, 0)
+        witness = Witness(task.action) if episode.index < WATCHED_EPISODES and end is None else None
+        if end is None:
+            eyes.look(env, 0)
         while end is None:
             before = clock()
             render_s += before - mark
@@ -171,25 +181,21 @@ class Rollout:
                 if video is not None and video.wants(step):
                     mark, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
                     render_s += spent
-                reward, terminated, truncated, step_success = env.step(action)
+                try:
+                    reward, terminated, truncated, step_success = env.step(action)
+                except Exception as error:  # noqa: BLE001  raised again unless it was named as a failure
+                    end = score.raised(error)
+                    break
                 now = clock()
                 simulate_s += now - mark
                 mark = now
                 step += 1
                 pulse.count += 1
                 pulse.step = step
-                if step_success is not True and step_success is not False:
-                    step_success = self._truth(step_success, step)
                 reward = float(reward)  # simulators return NumPy's scalars, which do not cross the wire
-                reward_sum += reward
-                reward_max = max(reward_max, reward)
-                success = success or step_success
-                if terminated:
-                    end = EndReason.SUCCESS if success else EndReason.FAILURE
-                elif truncated or step >= episode.max_steps:
-                    end = EndReason.SUCCESS if success else EndReason.TIME_LIMIT
+                end = score.add(reward, terminated, truncated, step_success)
                 if spool is not None:
-                    spool.add(eyes.seen, action, reward, step_success)
+                    spool.add(eyes.seen, action, reward, bool(step_success))
                 if end is not None:
                     break
                 if last - position < spec.n_obs_steps or spool is not None:
@@ -200,7 +206,7 @@ class Rollout:
                     render_s += now - mark
                     mark = now
                     pulse.phase = "simulate"
-        if video is not None:
+        if video is not None and end is not EndReason.EXCEPTION:
             _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
             render_s += spent
         return EpisodeRecord(
@@ -208,10 +214,10 @@ class Rollout:
             attempt=attempt,
             worker=worker,
             end=end,
-            success=success,
+            success=score.success,
             steps=step,
-            reward_sum=reward_sum,
-            reward_max=reward_max,
+            reward_sum=score.reward_sum,
+            reward_max=score.reward_max,
             looks=looks,
             renders=eyes.renders + video_renders,
             timings=Timings(
@@ -222,35 +228,28 @@ class Rollout:
                 wait=wait_s,
                 total=clock() - began,
             ),
+            error=score.exception,
             started_at=started_at,
+            marks=score.marks(end),
             signals=None if witness is None else witness.signals(),
         )
 
-    def _truth(self, value: object, step: int) -> bool:
-        """A success signal that is no plain bool: exactly 0 or 1 of another type is one, progress or NaN is not.
-
-        Raises:
-            ContractError: there is none, or it is no truth value.
-        """
-        name = self._task.name
-        if value is None:
-            raise ContractError(
-                f"{name} returned no success signal at step {step}; "
-                "a missing signal is not a failure: the benchmark's adapter must read it from the simulator"
-            )
-        if isinstance(value, (bool, int, float, np.generic)) and value in (0, 1):
-            return bool(value)
-        raise ContractError(f"{name} returned {value!r} as success at step {step}; right is True or False")
-
     def _film(self, video: EpisodeVideo, eyes: Eyes, step: int, mark: float, renders: int) -> tuple[float, int, float]:
-        """Give the video this step's picture, drawn anew only if the policy has not just seen it."""
+        """Give the video this step's picture, drawn anew only if the policy has not just seen it. No film ends an
+        episode: one that cannot be drawn is given up, with the reason."""
         frame = eyes.frame(self._task.record_key, step)
-        if frame is None:
-            self._pulse.phase = "render"
-            frame = self._env.render()
-            renders += 1
-            self._pulse.phase = "simulate"
-        video.add(step, frame)
+        try:
+            if frame is None:
+                self._pulse.phase = "render"
+                frame = self._env.render()
+                renders += 1
+            video.add(step, frame)
+        except NoPictureError as error:
+            if not (error.by_design and video.has_frames):  # else the film ends a step before the episode
+                video.give_up(str(error))
+        except Exception as error:  # noqa: BLE001  a simulator may raise anything while it draws
+            video.give_up(str(error) if isinstance(error, RobotrialsError) else f"{type(error).__name__}: {error}")
+        self._pulse.phase = "simulate"
         now = time.perf_counter()
         return now, renders, now - mark
 

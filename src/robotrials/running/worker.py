@@ -20,16 +20,18 @@ from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scene_group import ManyScenes
+from robotrials.benchmarks.scoring import scoring_of
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
 from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.policies.registry import make_policy
-from robotrials.results.record import EpisodeRecord, error_record
+from robotrials.results.record import EndReason, EpisodeRecord, error_record
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.files import send_files
 from robotrials.running.messages import (
+    REASON,
     SESSION_FILE,
     WORKER_TALK,
     Done,
@@ -203,20 +205,25 @@ class Worker:
             if job.kept_cameras is not None:
                 folder = spool_folder(self._root, episode.id, lease.attempt)
                 spool = EpisodeSpool(folder, task, job.kept_cameras)
-            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=self._place is None)
+            alone, scoring = self._place is None, scoring_of(benchmark)
+            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=alone, scoring=scoring)
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
+            if not record.steps:  # its reset has raised what means failure: there is nothing to show or to keep
+                _discard(video)
+                _discard(spool)
+                video = spool = None
             if spool is not None:
                 pulse.enter("dataset")
                 spool.finish()
             if video is not None:
                 pulse.enter("video")
                 record, note = _keep_video(record, video, lease)
+            if record.end is EndReason.EXCEPTION:
+                self._close_env()  # nobody knows what it has left undone
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  whatever is raised, it is recorded
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
-            if video is not None:
-                video.discard()
-            if spool is not None:
-                spool.discard()
+            _discard(video)
+            _discard(spool)
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
             retryable = not isinstance(error, (ContractError, ConfigError))
@@ -299,6 +306,11 @@ def _check_scenes(benchmark: Benchmark, policy: PolicySpec) -> None:
         raise ConfigError(f"policy {policy.name} looks into the simulator, which needs --env.num_envs=1")
 
 
+def _discard(made: EpisodeVideo | EpisodeSpool | None) -> None:
+    if made is not None:
+        made.discard()
+
+
 def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tuple[EpisodeRecord, str | None]:
     """The record with its video, and what to say if that could not be written: the outcome stands without it."""
     if lease.record == "on_failure" and record.success:
@@ -308,8 +320,9 @@ def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tup
         video.finish()
     except VideoError as error:
         log.error("%s", error)
-        return record, f"{lease.episode.name} has no video: {error}"
-    return replace(record, video=lease.video), None
+        return record, f"{lease.episode.name} has no video{REASON}{error}"
+    note = f"{lease.episode.name} has a video{REASON}it is black in every frame" if video.is_black else None
+    return replace(record, video=lease.video), note
 
 
 def _one_line(error: BaseException) -> str:

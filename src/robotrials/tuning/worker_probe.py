@@ -14,6 +14,8 @@ from pathlib import Path
 
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.benchmarks.scoring import scoring_of
+from robotrials.errors import VideoError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
@@ -79,12 +81,14 @@ class WorkerProbe:
     def _one(self, env: Env, task: TaskSpec, episode: EpisodeSpec, room: int, filmed: bool, build_s: float) -> Played:
         limit = min(room, episode.max_steps)
         video = EpisodeVideo(self._scratch / "probe.mp4", task.control_hz, self._task.record_fps) if filmed else None
-        rollout = Rollout(env, self._policy, task, self._task.rename_map, Pulse())
+        scoring = scoring_of(self._benchmark)
+        rollout = Rollout(env, self._policy, task, self._task.rename_map, Pulse(), scoring=scoring)
         cpu, queued = time.process_time(), _queued_s()
         record = rollout.run(replace(episode, max_steps=limit), 1, "probe", video)
         began = time.perf_counter()
         if video is not None:
-            video.finish().unlink()
+            with contextlib.suppress(VideoError):  # without a film, there is nothing to measure of it
+                video.finish().unlink()
         film_s = time.perf_counter() - began
         times = record.timings
         return Played(

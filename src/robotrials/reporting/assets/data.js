@@ -1,7 +1,7 @@
 // The page's data, decoded: a flat list of episodes, and how to speak about one.
 const raw = JSON.parse(document.getElementById("data").textContent);
 const several = raw.runs.length > 1;
-const WORDS = { failure: "failure", time_limit: "time limit", error: "error", success: "success" };
+const WORDS = { failure: "failure", exception: "exception", time_limit: "time limit", error: "error", success: "success" };
 
 const episodes = [];
 raw.runs.forEach((run, r) => {

@@ -1,7 +1,7 @@
 // Filters, the two views, and the sorting of the table of tasks.
 const OUTCOMES = [
   ["all", "All", () => true],
-  ["failure", "Failures", (e) => e.end === "failure" || e.end === "time_limit"],
+  ["failure", "Failures", (e) => ["failure", "exception", "time_limit"].includes(e.end)],
   ["error", "Errors", (e) => e.end === "error"],
   ["success", "Successes", (e) => e.end === "success"],
   // The same episode succeeded in one run and not in another.
