@@ -137,6 +137,22 @@ class ToyEnv(Env):
         return True
 
 
+class Dice(Toy):
+    """The toy, whose floor shakes by NumPy's global generator."""
+
+    def make(self, task: TaskSpec) -> Env:
+        return ShakyEnv(self.config)
+
+
+class ShakyEnv(ToyEnv):
+    def reset(self, episode: EpisodeSpec) -> None:
+        super().reset(episode)
+        self.position = 0.1 * float(np.random.randn())
+
+    def step(self, action: np.ndarray) -> StepOutcome:
+        return super().step(action + 0.2 * float(np.random.randn()))
+
+
 class ToyExpert(Expert):
     def __init__(self, env: ToyEnv) -> None:
         self.env = env

@@ -61,7 +61,7 @@ def test_checkpoint_is_recognised(tmp_path: Path) -> None:
     [
         ("config.json", "has no config.json. It holds model.safetensors"),
         ("model.safetensors", "has no model.safetensors. It holds config.json"),
-        ("policy_preprocessor.json", "migrate_policy_normalization --pretrained-path"),
+        ("policy_preprocessor.json", "has no policy_preprocessor.json, where LeRobot keeps normalisation"),
     ],
 )
 def test_what_is_missing_from_a_folder_is_named(tmp_path: Path, without: str, says: str) -> None:

@@ -27,6 +27,7 @@ from robotrials.benchmarks.trace import VIDEO, Trace, first_difference, play
 from robotrials.errors import NoPictureError
 from robotrials.plan.config import EnvChoice, option
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.global_random import seed_global_generators
 from robotrials.plan.task import TaskSpec
 
 
@@ -362,7 +363,7 @@ class TaskChecker:
             env.close()
 
     def _reset(self, env: Env, episode: EpisodeSpec) -> None:
-        traces.seed_globals(episode)
+        seed_global_generators(episode)
         env.reset(episode)
 
     def _play(self, number: int, looks: traces.Looks = "some") -> Trace:

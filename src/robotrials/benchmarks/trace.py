@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from robotrials.benchmarks.scoring import scoring_of
 from robotrials.errors import ConfigError, NoPictureError
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.global_random import seed_global_generators
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 
@@ -105,13 +105,6 @@ def draw_actions(space: ActionSpec, episode: EpisodeSpec) -> Iterator[np.ndarray
             yield action.copy()
 
 
-def seed_globals(episode: EpisodeSpec) -> None:
-    """As the engine does before a reset: a simulator may draw from the global generators."""
-    word = int(episode.rng("global").integers(2**32))
-    random.seed(word)
-    np.random.seed(word)
-
-
 def play(
     env: Env, task: TaskSpec, episode: EpisodeSpec, steps: int, looks: Looks = "some", expert: bool = False
 ) -> Trace:
@@ -121,7 +114,7 @@ def play(
     state twice; ``never`` looks once, at the end. The actions are the scripted expert's where there is one and
     ``expert`` is set.
     """
-    seed_globals(episode)
+    seed_global_generators(episode)
     env.reset(episode)
     trace = Trace()
     script = _expert_of(env) if expert else None

@@ -35,6 +35,8 @@ _RETRY_EVERY_S = 0.5
 class ForeignPolicy(Policy):
     """A policy behind a websocket: ``_greet`` on every new connection, ``_ask`` for every chunk."""
 
+    draws_globally = False
+
     def __init__(self, url: str, headers: Mapping[str, str], connect_s: float, reply_s: float) -> None:
         if not url.startswith(("ws://", "wss://")):
             raise ConfigError(f"--policy.url={url}: a websocket is ws://host:port or wss://host:port")

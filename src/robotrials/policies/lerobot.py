@@ -50,6 +50,7 @@ class LeRobotPolicy(Policy):
         ContractError: the policy fails on observations of the shapes it asks for.
     """
 
+    draws_globally = False
     served = True
 
     def __init__(

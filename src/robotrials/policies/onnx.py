@@ -54,6 +54,8 @@ class Settings:
 class OnnxPolicy(Policy):
     """A stateless ONNX graph as a policy; its session is the plain one."""
 
+    draws_globally = False
+
     def __init__(self, path: str, n_action_steps: int | None = None) -> None:
         """Load the graph; ``path`` is a file or ``builtin:NAME``.
 

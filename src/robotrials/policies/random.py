@@ -18,6 +18,8 @@ class RandomPolicy(Policy):
     """Draws from the episode's own generator, so an episode's actions are the same in every run and for every
     ``n_action_steps``: a longer chunk draws the same numbers earlier."""
 
+    draws_globally = False
+
     def __init__(self, n_action_steps: int = 1) -> None:
         self._n_action_steps = at_least_one("n_action_steps", n_action_steps)
 

@@ -26,6 +26,7 @@ import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice
+from robotrials.plan.global_random import Generators, standing
 from robotrials.plan.options import coerce, nearest
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import files
@@ -80,13 +81,16 @@ def policy_class(choice: PolicyChoice) -> type[Policy]:
 
 
 def make_policy(choice: PolicyChoice) -> Policy:
-    """Build the policy, its options read as the annotations of its constructor say.
+    """Build the policy, its options read as the annotations of its constructor say. Weights that it draws are the same
+    in every process: the global generators stand at a seed of ours meanwhile.
 
     Raises:
         ConfigError: an unknown, missing or unreadable option; and what ``policy_class`` raises.
     """
     cls = policy_class(choice)
-    return cls(**_arguments(cls, choice, type_of(choice)))
+    arguments = _arguments(cls, choice, type_of(choice))
+    with standing(Generators(0)):
+        return cls(**arguments)
 
 
 def told_exactness(choice: PolicyChoice, exact: bool) -> PolicyChoice:

@@ -46,6 +46,8 @@ class ReplayPolicy(Policy):
     Precision is the file's. Pickled arrays are refused.
     """
 
+    draws_globally = False
+
     def __init__(self, path: str, after: str = "hold", n_action_steps: int = 1) -> None:
         """Raises:
         ConfigError: an unknown ``after``, or a path that is none of the three above.

@@ -14,6 +14,8 @@ from robotrials.policies.checks import at_least_one
 class ZeroPolicy(Policy):
     """Zeros of the task's action size, ``n_action_steps`` at a time."""
 
+    draws_globally = False
+
     def __init__(self, n_action_steps: int = 1) -> None:
         self._n_action_steps = at_least_one("n_action_steps", n_action_steps)
 

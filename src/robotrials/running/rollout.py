@@ -17,12 +17,12 @@ from robotrials.benchmarks.scoring import Scoring
 from robotrials.datasets.spool import EpisodeSpool
 from robotrials.errors import ContractError, NoPictureError, RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.global_random import seed_global_generators
 from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.fit import env_key_of
-from robotrials.running.global_random import seed_global_generators
 from robotrials.running.pulse import Pulse
 from robotrials.running.score import Score
 from robotrials.running.witness import WATCHED_EPISODES, Witness

@@ -23,6 +23,7 @@ from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.own_generators import own_generators
 from robotrials.policies.registry import make_policy, told_exactness
 from robotrials.running.messages import WORKER_TALK, Hello, Refused, Serve, Serving
 from robotrials.running.pulse import TOKEN_VARIABLE, Pulse, live_with, start_heart
@@ -62,6 +63,8 @@ def serve(address: str, name: str, token: str, where: str, elsewhere: str | None
     if where.startswith("unix://"):
         # Its folder is private; a worker in a container may be another user, to whom the folder was given.
         Path(where.removeprefix("unix://")).chmod(0o777)
+    if message.exact:
+        policy = own_generators(policy)
     cores = None if policy.has_own_device else available_cores()
     server = PolicyServer(Beating(policy, pulse), listener, token, cores=cores)
     reached_at = None

@@ -22,8 +22,8 @@ import numpy as np
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
 from robotrials.benchmarks.scene_group import ManyScenes, SceneGroup
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.global_random import seed_global_generators, undisturbed
 from robotrials.plan.task import TaskSpec
-from robotrials.running.global_random import seed_global_generators
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,8 @@ class Stage:
                 self._leave(request.slot)
                 self._wanted.append(request)
             else:
-                _answer(request, self._do)
+                with undisturbed():
+                    _answer(request, self._do)
             self.moves += 1
             if self._acting and self._playing <= self._acting.keys():
                 self._step()
@@ -203,7 +204,8 @@ class Stage:
             if self._broken is not None:
                 raise self._broken
             assert self._group is not None
-            outcomes = self._group.step({slot: request.argument for slot, request in acting.items()})
+            with undisturbed():
+                outcomes = self._group.step({slot: request.argument for slot, request in acting.items()})
             outcomes = {slot: outcomes[slot] for slot in acting}
         except BaseException as error:  # noqa: BLE001  raised where the steps were asked for
             self._broken = error

@@ -26,6 +26,7 @@ from robotrials.errors import ConfigError, ContractError, RobotrialsError, Video
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
+from robotrials.policies.own_generators import own_generators
 from robotrials.policies.registry import make_policy
 from robotrials.results.record import EndReason, EpisodeRecord, error_record
 from robotrials.results.video import EpisodeVideo
@@ -116,7 +117,7 @@ class Worker:
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)
-            policy = make_policy(job.policy) if job.server is None else self._served(job.server)
+            policy = own_generators(make_policy(job.policy)) if job.server is None else self._served(job.server)
             spec = policy.spec()
             if self._place is not None:
                 _check_scenes(benchmark, spec)

@@ -46,6 +46,8 @@ class ServedPolicy(Policy):
     ``infer_s`` is the server's share of the last ``act``; the rest of its time was waiting and transport.
     """
 
+    draws_globally = False
+
     def __init__(
         self,
         address: str,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from robotrials.errors import ConfigError
 from robotrials.policies.base import Policy
+from robotrials.policies.own_generators import own_generators
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.stream import listen
 from robotrials.wire.transport import new_token
@@ -43,7 +44,7 @@ def serve_here(policy: Policy) -> Iterator[dict[str, str]]:
         token_file.touch(0o600)
         token_file.write_text(token)
         about = {"type": type(policy).__name__, "revision": uuid.uuid4().hex, "options": {}}
-        server = PolicyServer(policy, listen(address), token, about)
+        server = PolicyServer(own_generators(policy), listen(address), token, about)
         ended = threading.Event()
         thread = threading.Thread(
             target=server.serve, args=(lambda: not ended.is_set(),), name="robotrials-policy", daemon=True

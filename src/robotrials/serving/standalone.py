@@ -18,6 +18,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import registry as policies
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.own_generators import own_generators
 from robotrials.serving.server import PolicyServer
 from robotrials.serving.token import POLICY_TOKEN_VARIABLE, find_or_make_token, require_token
 from robotrials.wire.stream import address_of, is_loopback, listen
@@ -99,7 +100,7 @@ class Standalone:
             raise
         about |= policy.describe()
         self.name = spec.name
-        self._counting = Counting(policy)
+        self._counting = Counting(own_generators(policy) if exact else policy)
         shown = address_of(self._listener)
         self._server: _Server
         if protocol == "openpi":

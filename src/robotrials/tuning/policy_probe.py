@@ -15,6 +15,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
+from robotrials.policies.own_generators import own_generators
 from robotrials.policies.registry import make_policy, policy_class, told_exactness
 from robotrials.running.fit import env_key_of
 from robotrials.running.threads import available_cores
@@ -90,6 +91,7 @@ def run(folder: Path, name: str, probe: Message) -> None:
     """Load, time, tell, serve until killed."""
     assert isinstance(probe, ProbePolicy)
     policy = make_policy(told_exactness(probe.policy, probe.exact))
+    policy = own_generators(policy) if probe.exact else policy
     spec = policy.spec()
     if spec.needs_env:
         raise ConfigError(f"policy {spec.name} looks into the simulator, so it cannot live in a policy server")

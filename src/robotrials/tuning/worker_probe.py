@@ -19,6 +19,7 @@ from robotrials.errors import VideoError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
+from robotrials.policies.own_generators import own_generators
 from robotrials.policies.registry import make_policy
 from robotrials.results.record import EndReason
 from robotrials.results.video import EpisodeVideo
@@ -43,7 +44,9 @@ class WorkerProbe:
         for module in self._benchmark.modules:  # belongs to starting, not to building the first task
             importlib.import_module(module)
         self._policy: Policy = (
-            make_policy(task.policy) if task.server is None else ServedPolicy(task.server, task.token, scratch.name)
+            own_generators(make_policy(task.policy))
+            if task.server is None
+            else ServedPolicy(task.server, task.token, scratch.name)
         )
         self._chunk = self._policy.spec().n_action_steps
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.policies import files
-from robotrials.policies.lerobot_support import hub
+from robotrials.policies.lerobot_support import hub, normalisation
 from robotrials.policies.lerobot_support.hub import is_hub_id
 
 CONFIG = "config.json"
@@ -24,17 +24,22 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 PREPROCESSOR = "policy_preprocessor.json"
 POSTPROCESSOR = "policy_postprocessor.json"
 
+OLD_TYPES = ("act", "diffusion", "tdmpc", "vqbet")
+"""Policies whose checkpoints from before LeRobot 0.4 are read: their weights have had the same names ever since."""
+
 _BESIDE = ("train_config.json", "README.md")
 """Files that lie in a checkpoint and cannot change what it does."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint folder that was looked at: its parsed ``config.json``, and whether it is a PEFT adapter."""
+    """A checkpoint folder that was looked at: its parsed ``config.json``, whether it is a PEFT adapter, and whether it
+    is from before LeRobot 0.4, with its statistics among the weights and no processors."""
 
     folder: Path
     config: dict[str, Any]
     is_adapter: bool
+    is_old: bool = False
 
     @property
     def kind(self) -> str:
@@ -47,7 +52,7 @@ def inspect(path: str) -> Checkpoint:
 
     Raises:
         ConfigError: no such folder, no checkpoint (the message says what is missing and what is there), weights in
-            another format than safetensors, or a checkpoint from before LeRobot kept its processors beside it.
+            another format than safetensors, or statistics that are missing where it says that it is normalised.
     """
     folder = files.locate(path)
     flag = f"--policy.path={path}"
@@ -58,8 +63,13 @@ def inspect(path: str) -> Checkpoint:
     config = _read_config(folder, flag)
     is_adapter = bool(config.get("use_peft")) or (folder / ADAPTER_CONFIG).is_file()
     _require_weights(folder, is_adapter, flag)
-    _require_processors(folder, config, flag)
-    return Checkpoint(folder, config, is_adapter)
+    is_old = not is_adapter and _is_old(folder, config, flag)
+    if is_old:
+        normalisation.require_old(folder / WEIGHTS, config, flag)
+    else:
+        _require_processors(folder, config, flag)
+        normalisation.require(folder, config, folder / PREPROCESSOR, folder / POSTPROCESSOR, flag)
+    return Checkpoint(folder, config, is_adapter, is_old)
 
 
 def revision(path: str, commit: str | None = None, base_commit: str | None = None) -> str:
@@ -164,13 +174,31 @@ def _require_weights(folder: Path, is_adapter: bool, flag: str) -> None:
     raise ConfigError(f"{flag} is no LeRobot checkpoint: it has no {wanted}. {_what_is_there(folder)}")
 
 
+def _is_old(folder: Path, config: dict[str, Any], flag: str) -> bool:
+    """
+    Raises:
+        ConfigError: it is, and of a type that was stored otherwise then, so that reading it here would be a guess.
+    """
+    if any((folder / name).is_file() for name in (PREPROCESSOR, POSTPROCESSOR)):
+        return False
+    if not normalisation.is_old(folder / WEIGHTS, flag):
+        return False
+    if config["type"] not in OLD_TYPES:
+        raise ConfigError(
+            f"{flag} is a {config['type']} checkpoint from before LeRobot 0.4, which kept normalisation among the "
+            f"weights. Such checkpoints are read for {', '.join(OLD_TYPES)}; evaluate this one with the LeRobot that "
+            "wrote it, behind a policy server, or train it again with a newer one"
+        )
+    return True
+
+
 def _require_processors(folder: Path, config: dict[str, Any], flag: str) -> None:
     missing = [name for name in (PREPROCESSOR, POSTPROCESSOR) if not (folder / name).is_file()]
     if missing and config["type"] != "groot":  # LeRobot builds GR00T's processors from its base model
         raise ConfigError(
-            f"{flag} has no {' and no '.join(missing)}, where LeRobot keeps normalisation. "
-            "An older checkpoint is brought up to date by: "
-            f"python -m lerobot.processor.migrate_policy_normalization --pretrained-path {folder}"
+            f"{flag} has no {' and no '.join(missing)}, where LeRobot keeps normalisation, and its weights hold none "
+            "either: copy them from where the policy was trained, or make them anew with "
+            "make_pre_post_processors(config, dataset_stats=...), and save both with save_pretrained"
         )
     for name in (PREPROCESSOR, POSTPROCESSOR):
         if (folder / name).is_file():

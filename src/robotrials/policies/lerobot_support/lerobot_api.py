@@ -10,7 +10,7 @@ lean_imports.install()
 with lean_imports.torch_compiler_left_out():
     importlib.import_module("torchvision.transforms.v2")
 with lean_imports.training_parts_left_out():
-    from lerobot.configs import FeatureType, PolicyFeature, PreTrainedConfig
+    from lerobot.configs import FeatureType, NormalizationMode, PolicyFeature, PreTrainedConfig
     from lerobot.policies import PreTrainedPolicy, get_policy_class, make_pre_post_processors
     from lerobot.processor import PolicyProcessorPipeline, ProcessorStepRegistry
     from lerobot.utils.constants import ACTION, OBS_IMAGES
@@ -20,6 +20,7 @@ __all__ = [
     "ACTION",
     "OBS_IMAGES",
     "FeatureType",
+    "NormalizationMode",
     "PolicyFeature",
     "PolicyProcessorPipeline",
     "PreTrainedConfig",

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
+import itertools
 import json
 import logging
 import sys
@@ -23,11 +24,12 @@ from safetensors import SafetensorError, safe_open
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.options import coerce, nearest
-from robotrials.policies.lerobot_support import checkpoint, hub, lean_imports, xvla
+from robotrials.policies.lerobot_support import checkpoint, hub, lean_imports, normalisation, xvla
 from robotrials.policies.lerobot_support.checkpoint import Checkpoint
 from robotrials.policies.lerobot_support.hub import is_hub_id
 from robotrials.policies.lerobot_support.lerobot_api import (
     FeatureType,
+    NormalizationMode,
     PolicyFeature,
     PolicyProcessorPipeline,
     PreTrainedConfig,
@@ -271,6 +273,15 @@ def _require_all_weights(policy: PreTrainedPolicy, folder: Path) -> None:
 
 
 def _processors(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProcessorPipeline, PolicyProcessorPipeline]:
+    preprocessor, postprocessor = _made_anew(found, config) if found.is_old else _saved(found, config)
+    _require_finite(preprocessor, found.folder)
+    _require_finite(postprocessor, found.folder)
+    if config.type == xvla.KIND:
+        xvla.add_benchmark_steps(preprocessor, postprocessor)
+    return preprocessor, postprocessor
+
+
+def _saved(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProcessorPipeline, PolicyProcessorPipeline]:
     saved = found.folder / checkpoint.PREPROCESSOR
     steps = step_names(json.loads(saved.read_text(encoding="utf-8"))) if saved.is_file() else set()
     _register_steps(config.type, found.folder)
@@ -280,12 +291,44 @@ def _processors(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProc
         "rename_observations_processor": {"rename_map": {}},
     }
     overrides = {name: value for name, value in wanted.items() if name in steps or not steps}
-    preprocessor, postprocessor = make_pre_post_processors(
+    pair: tuple[PolicyProcessorPipeline, PolicyProcessorPipeline] = make_pre_post_processors(
         policy_cfg=config, pretrained_path=str(found.folder), preprocessor_overrides=overrides
     )
-    if config.type == xvla.KIND:
-        xvla.add_benchmark_steps(preprocessor, postprocessor)
-    return preprocessor, postprocessor
+    return pair
+
+
+def _made_anew(found: Checkpoint, config: PreTrainedConfig) -> tuple[PolicyProcessorPipeline, PolicyProcessorPipeline]:
+    """The processors of an old checkpoint, from the statistics among its weights: what LeRobot's own migration makes
+    (``processor/migrate_policy_normalization.py``), which however takes a ``_`` in a feature's name for a dot."""
+    wanted = [(normalisation.OLD_INPUTS, key) for key in config.input_features]
+    wanted.append((normalisation.OLD_ACTION, normalisation.ACTION))
+    statistics: dict[str, dict[str, torch.Tensor]] = {}
+    with safe_open(found.folder / checkpoint.WEIGHTS, framework="pt") as file:
+        stored = set(file.keys())
+        for prefix, key in wanted:
+            for part in itertools.chain(*normalisation.STATISTICS.values()):
+                name = normalisation.old_name(prefix, key, part)
+                if name in stored:
+                    statistics.setdefault(key, {})[part] = file.get_tensor(name)
+    pair: tuple[PolicyProcessorPipeline, PolicyProcessorPipeline] = make_pre_post_processors(
+        policy_cfg=config, dataset_stats=statistics
+    )
+    return pair
+
+
+def _require_finite(pipeline: PolicyProcessorPipeline, folder: Path) -> None:
+    """Old checkpoints began with statistics of infinity, to be filled in from the data; some were saved so."""
+    for step in pipeline.steps:
+        modes, statistics = getattr(step, "norm_map", {}), getattr(step, "_tensor_stats", {})
+        for key, feature in getattr(step, "features", {}).items() if statistics else ():
+            mode = modes.get(feature.type, NormalizationMode.IDENTITY)
+            for part in normalisation.STATISTICS[mode.value]:
+                tensor = statistics.get(key, {}).get(part)
+                if tensor is not None and not torch.isfinite(tensor).all():
+                    raise ConfigError(
+                        f"--policy.path={folder}: the statistic {key}.{part} by which it is normalised is not finite: "
+                        f"{tensor.flatten()[:4].tolist()}; it was saved before it was filled in from the data set"
+                    )
 
 
 @contextlib.contextmanager
