@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robotrials.plan.plan import Plan, build_plan
+from robotrials.running.messages import Fault
 from robotrials.running.queue import FAIL_FAST_AFTER, EpisodeQueue
 from tests.toy import Toy, ToyConfig
 
@@ -109,7 +110,7 @@ def test_what_was_lost_with_others_is_tried_again_beside_no_other_such_and_the_o
             if not is_lost:
                 queue.finish(lease, 1.0)
                 settled[lease.episode.id] = "finished"
-            elif not queue.fail(lease, retryable=True, shared=True):
+            elif not queue.fail(lease, retryable=True, fault=Fault.SCENES):
                 settled[lease.episode.id] = "given up"
     assert settled == {k: "given up" if k == 1 else "finished" for k in range(6)}
     assert rounds < 12
