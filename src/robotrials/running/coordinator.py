@@ -460,7 +460,7 @@ class Coordinator:
         self._start_failures += 1
         limit = _MAX_START_FAILURES if self._policy is None else _MAX_START_FAILURES_LATER
         if self._start_failures >= limit:
-            raise ConfigError(f"{who} cannot start: {reason}. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
+            raise ConfigError(f"{who} cannot start: {reason}. The end of {gone.log}:\n{gone.tail.rstrip()}")
 
     def _end(self, graceful: bool) -> None:
         """Tell all workers to stop; after an interruption there is nothing to wait for."""

@@ -88,7 +88,7 @@ class WorkerPool:
         entry.killed_because = reason
         self.roster.enter(entry, WorkerState.ENDING)
         if entry.joined:
-            self._departed.append(WorkerExit(entry.name, reason, log="its own output", log_tail=""))
+            self._departed.append(WorkerExit(entry.name, log="its own output", cause=reason))
             return
         for other in self.roster.of_process(entry.process):
             if other.state is not WorkerState.ENDING:
