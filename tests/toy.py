@@ -65,6 +65,23 @@ class Toy(Benchmark):
         return ToyEnv(self.config)
 
 
+_LASTS = 3
+"""Episodes that a process of a benchmark which wears it out can play."""
+
+
+class _Wear:
+    """Of this process: what building the environment anew does not mend."""
+
+    n = 0
+
+    def next(self) -> int:
+        self.n += 1
+        return self.n
+
+
+_wear = _Wear()
+
+
 class ToyEnv(Env):
     """``renders`` counts images; state is (position, goal)."""
 
@@ -120,6 +137,8 @@ class ToyEnv(Env):
             return
         if self._troubled("raise"):
             raise RuntimeError("the physics exploded")
+        if self._troubled("wear") and _wear.next() > _LASTS:
+            raise RuntimeError("the driver gives no more contexts")
         if self._troubled("once") and self._first_time():
             raise RuntimeError("a hiccup")
         if self._troubled("die_once") and self._first_time():
@@ -199,6 +218,15 @@ class DiesOnce(Seer):
         self.calls += 1
         if self.calls == 3 and not self.mark.exists():
             self.mark.touch()
+            os._exit(7)
+        return super().act(sessions, observations)
+
+
+class DiesInOne(Seer):
+    """Its process ends whenever it acts in the episode with seed 1003."""
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        if any(session.episode.seed == 1003 for session in sessions):
             os._exit(7)
         return super().act(sessions, observations)
 

@@ -18,7 +18,7 @@ import pytest
 
 from robotrials.errors import ConfigError, ContractError, IdentityError, RunLockedError
 from robotrials.results.ledger import Ledger
-from robotrials.results.record import EndReason
+from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.running.evaluate import execute
 from robotrials.running.prepare import prepare, prepare_resume
 from robotrials.running.queue import FAIL_FAST_AFTER
@@ -33,6 +33,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     result = run(toy_config(directory, batch_size=1))
     assert result.complete
     return digest(directory)
+
+
+def accepted(directory: Path) -> list[EpisodeRecord]:
+    with Ledger.open(directory / "ledger.sqlite", read_only=True) as ledger:
+        return list(ledger.accepted())
 
 
 def worker_pids() -> list[int]:
@@ -303,6 +308,26 @@ def test_policy_server_that_dies_is_replaced_and_its_episodes_are_tried_again(tm
     assert run(config, listener).complete
     assert digest(tmp_path / "run") == undisturbed
     assert any("policy server s0 was lost (exit status 7); starting another" in m for m in listener.messages)
+
+
+def test_episode_that_ends_its_policy_server_is_given_up_and_no_other_with_it(tmp_path: Path, undisturbed: str) -> None:
+    more = {"policy_servers": 1, "batch_size": 4, "max_attempts": 2, "step_s": 0.01}
+    result = run(toy_config(tmp_path / "run", "tests.toy:DiesInOne", **more))
+    records = {record.episode: record for record in accepted(tmp_path / "run")}
+    erred = [number for number, record in records.items() if record.is_error]
+    assert [number % 6 for number in erred] == [3, 3], "the two with seed 1003, of either task"
+    assert result.summary.overall.n_errors == 2
+
+
+def test_process_that_is_worn_out_is_replaced_and_no_episode_is_lost(tmp_path: Path, undisturbed: str) -> None:
+    listener = Listener()
+    assert run(toy_config(tmp_path / "run", trouble="wear@a/*+wear@b/*", batch_size=1), listener).complete
+    assert digest(tmp_path / "run") == undisturbed
+    workers = {record.worker for record in accepted(tmp_path / "run")}
+    assert len(workers) == 4, "three episodes each"
+    assert sum("erred" in words for words in listener.messages) >= 6, (
+        "two attempts of the first one too many, each time"
+    )
 
 
 def test_policy_server_that_comes_back_with_other_weights_ends_the_run(tmp_path: Path) -> None:

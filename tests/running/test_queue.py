@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
+from robotrials.running.messages import Fault
 from robotrials.running.queue import FAIL_FAST_AFTER, EpisodeQueue
 from tests.toy import Toy, ToyConfig
 
@@ -109,11 +112,123 @@ def test_what_was_lost_with_others_is_tried_again_beside_no_other_such_and_the_o
             if not is_lost:
                 queue.finish(lease, 1.0)
                 settled[lease.episode.id] = "finished"
-            elif not queue.fail(lease, retryable=True, shared=True):
+            elif not queue.fail(lease, retryable=True, fault=Fault.SCENES):
                 settled[lease.episode.id] = "given up"
     assert settled == {k: "given up" if k == 1 else "finished" for k in range(6)}
     assert rounds < 12
     assert not queue.has_suspects
+
+
+def test_what_was_lost_with_its_policy_server_is_played_apart_from_other_such_at_the_same_server() -> None:
+    """Episode 1 ends its server whenever it is played; four workers have two servers, two each."""
+    queue = EpisodeQueue(plan_of("a", 12), max_attempts=2)
+    settled: dict[int, str] = {}
+    rounds = 0
+    while not queue.is_finished:
+        rounds += 1
+        leases = [lease for k in range(4) if (lease := queue.lease(f"w{k}", server=f"s{k % 2}"))]
+        assert leases, "nothing was given out, and episodes are left"
+        lost = {lease.server for lease in leases if lease.episode.id == 1}
+        for lease in leases:
+            if lease.server not in lost:
+                queue.finish(lease, 1.0)
+                settled[lease.episode.id] = "finished"
+            elif not queue.fail(lease, retryable=True, fault=Fault.CONNECTION):
+                settled[lease.episode.id] = "given up"
+    assert settled == {k: "given up" if k == 1 else "finished" for k in range(12)}
+    assert rounds < 12
+    assert not queue.has_suspects
+
+
+def test_worker_takes_another_task_while_those_left_of_its_own_are_suspects_of_its_server() -> None:
+    queue = EpisodeQueue(plan_of("a,b", 2))
+    first, second = queue.lease("w0", server="s"), queue.lease("w1", server="s")
+    assert first is not None
+    assert second is not None
+    queue.fail(first, retryable=True, fault=Fault.CONNECTION)
+    queue.fail(second, retryable=True, fault=Fault.CONNECTION)
+    tasks = [lease.episode.id for k in range(4) if (lease := queue.lease(f"w{k}", server="s"))]
+    assert len(set(tasks) & {first.episode.id, second.episode.id}) == 1
+    assert len(tasks) == 3
+
+
+def test_third_try_waits_for_a_process_that_began_after_the_second() -> None:
+    queue = EpisodeQueue(plan_of("a", 1))
+    for process in ("w0", "w1"):
+        leased = queue.lease(process)
+        assert leased is not None
+        assert queue.fail(leased, retryable=True, renewable=True)
+    assert queue.needs_new_process(leased.episode)
+    assert queue.lease("w0") is None
+    assert queue.lease("w1") is None
+    queue.forget("w1")
+    again = queue.lease("w1.2")
+    assert again is not None
+    assert again.attempt == 3
+    queue.finish(again, 1.0)
+    assert queue.is_finished
+    assert not queue.waits_for_a_process
+
+
+def test_worn_out_process_is_left_at_once_and_the_last_try_is_never_in_an_old_one() -> None:
+    for fault, max_attempts in ((Fault.PROCESS, 3), (Fault.EPISODE, 2)):
+        queue = EpisodeQueue(plan_of("a", 2), max_attempts=max_attempts)
+        leased = queue.lease("w0")
+        assert leased is not None
+        queue.fail(leased, retryable=True, fault=fault, renewable=True)
+        assert queue.needs_new_process(leased.episode)
+        other = queue.lease("w0")
+        assert other is not None
+        assert other.episode.id != leased.episode.id
+
+
+@pytest.mark.parametrize("fault", [Fault.POLICY, Fault.CONNECTION])
+def test_error_of_a_policy_server_is_not_answered_by_a_new_worker(fault: Fault) -> None:
+    queue = EpisodeQueue(plan_of("a", 1), max_attempts=9)
+    for _ in range(8):
+        leased = queue.lease("w0")
+        assert leased is not None
+        assert queue.fail(leased, retryable=True, fault=fault, renewable=True)
+        assert not queue.needs_new_process(leased.episode)
+
+
+def processes_for(queue: EpisodeQueue, errs: Callable[[EpisodeSpec, int], bool]) -> int:
+    """How many processes one worker needs; ``errs``: of an episode, and how many this process has begun."""
+    generation, begun = 1, 0
+    while not queue.is_finished:
+        leased = queue.lease(f"w0.{generation}")
+        assert leased is not None
+        begun += 1
+        if not errs(leased.episode, begun):
+            queue.finish(leased, 1.0)
+        elif queue.fail(leased, retryable=True, renewable=True) and queue.needs_new_process(leased.episode):
+            queue.forget(f"w0.{generation}")
+            generation, begun = generation + 1, 0
+    return generation
+
+
+def test_episodes_that_err_wherever_they_are_played_cost_few_new_processes() -> None:
+    queue = EpisodeQueue(plan_of("a", 400))
+    assert processes_for(queue, lambda episode, begun: episode.index % 2 == 1) < 12
+
+
+def test_processes_that_wear_out_are_replaced_as_often_as_that_helps() -> None:
+    queue = EpisodeQueue(plan_of("a", 40))
+    failed = []
+    n = processes_for(queue, lambda episode, begun: begun > 8 and failed.append(episode.id) is None)
+    assert n == 5
+    assert len(failed) == 2 * (n - 1)
+
+
+def test_restrictions_that_nobody_can_meet_are_lifted() -> None:
+    queue = EpisodeQueue(plan_of("a", 1), max_attempts=2)
+    leased = queue.lease("w0")
+    assert leased is not None
+    queue.fail(leased, retryable=True, renewable=True)
+    assert queue.waits_for_a_process
+    assert queue.lease("w0") is None
+    queue.lift_restrictions()
+    assert queue.lease("w0") is not None
 
 
 def test_error_that_cannot_be_mended_is_not_tried_again() -> None:

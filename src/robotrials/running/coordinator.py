@@ -19,7 +19,7 @@ from robotrials.errors import ConfigError, ContractError, IdentityError, WireErr
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.policies.base import PolicySpec
-from robotrials.results.record import EpisodeRecord, error_record
+from robotrials.results.record import error_record
 from robotrials.running.files import FileReceiver
 from robotrials.running.fit import check_fit
 from robotrials.running.launchers.base import WorkerExit
@@ -29,6 +29,7 @@ from robotrials.running.messages import (
     Artifact,
     Beat,
     Done,
+    Fault,
     Hello,
     Job,
     Lease,
@@ -104,6 +105,8 @@ class Coordinator:
         self._policy: PolicySpec | None = None
         self._about: Mapping[str, Any] = {}
         self._free: list[WorkerEntry] = []
+        self._retiring: set[str] = set()
+        """Processes that get no more leases, and are replaced once nothing is played in them."""
         self._start_failures = 0
         self._stop_reason: str | None = None
         self._handlers: dict[type[Message], Callable[[WorkerEntry, Message], None]] = {
@@ -165,6 +168,9 @@ class Coordinator:
                         self._on_server_exit(pool, gone)
                 self._kill_hung()
                 self._workers.start()
+                if self._queue.waits_for_a_process and not self._workers.is_starting:
+                    self._queue.lift_restrictions()  # no process is coming that they could wait for
+                    self._wake_idle()
                 self._settle()
                 next_tick = now + _TICK_S
             if now >= next_progress:
@@ -341,18 +347,33 @@ class Coordinator:
             return
         entry.leases = [held for held in entry.leases if held is not leased]
         if record.is_error:
-            self._fail(leased, record, message.retryable, message.at_start, message.shared)
+            self._fail(entry, leased, message)
         else:
             self._outcomes.finish(leased, record, message.note)
             if self._queue.has_suspects:
                 self._wake_idle()
         self._become_free(entry)
 
-    def _fail(
-        self, leased: LeasedEpisode, record: EpisodeRecord, retryable: bool, at_start: bool, shared: bool
-    ) -> None:
-        if self._outcomes.fail(leased, record, retryable, at_start, shared) or self._queue.has_suspects:
+    def _fail(self, entry: WorkerEntry, leased: LeasedEpisode, done: Done, is_gone: bool = False) -> None:
+        """``is_gone``: the worker's process has died, and is replaced anyway."""
+        again = self._outcomes.fail(leased, done, renewable=not is_gone and not entry.joined)
+        if again and self._queue.needs_new_process(leased.episode):
+            self._retiring.add(entry.process)
+        if again or self._queue.has_suspects:
             self._wake_idle()
+
+    def _renew(self, process: str) -> None:
+        """End a worn-out process once nothing is played in it; another takes its place. What a worker of it holds ahead
+        goes back, unless scenes beside it still play: they are not disturbed."""
+        members = self._workers.roster.of_process(process)
+        if len(members) > 1 and any(member.leases for member in members):
+            return
+        for member in members:
+            for ahead in member.leases:
+                self._queue.put_back(ahead)
+            member.leases = []
+        if members:
+            self._workers.kill(members[0], f"process {process} is replaced after errors in it")
 
     # Workers ------------------------------------------------------------------------------------------------------
 
@@ -361,16 +382,19 @@ class Coordinator:
         if entry.state is WorkerState.ENDING:
             return
         self._workers.roster.enter(entry, WorkerState.BUSY if entry.leases else WorkerState.IDLE)
-        self._free.append(entry)
+        if entry.process in self._retiring:
+            self._renew(entry.process)
+        else:
+            self._free.append(entry)
 
     def _assign(self, entry: WorkerEntry) -> None:
         """One lease to play, and while many are left one more to begin without asking: a worker that waits for its next
         lease goes to sleep, and waking costs more than the lease."""
-        while entry.state in (WorkerState.IDLE, WorkerState.BUSY):
+        while entry.state in (WorkerState.IDLE, WorkerState.BUSY) and entry.process not in self._retiring:
             many_left = self._queue.n_pending > _AHEAD_WHILE * len(self._workers.roster)
             if len(entry.leases) >= (2 if many_left else 1):
                 return
-            leased = self._queue.lease(entry.name, entry.process)
+            leased = self._queue.lease(entry.name, entry.process, self._server_of(entry) or "")
             if leased is None:
                 return  # stays idle: an episode in flight elsewhere may come back
             self._tally.leased()
@@ -407,8 +431,10 @@ class Coordinator:
         for leased in entry.leases[:1]:
             text = f"{reason}, last heard of in phase {entry.phase} at step {entry.step}; log: {gone.log}"
             record = error_record(leased.episode.id, leased.attempt, gone.name, text, entry.step)
-            self._fail(leased, record, retryable=True, at_start=False, shared=entry.process != entry.name)
+            fault = Fault.SCENES if entry.process != entry.name else Fault.EPISODE
+            self._fail(entry, leased, Done(leased.lease, record, fault=fault), is_gone=True)
         self._queue.forget(entry.process)
+        self._retiring.discard(entry.process)
         if entry.joined:
             self._observer.on_message(reason)
             return
@@ -432,7 +458,7 @@ class Coordinator:
         self._start_failures += 1
         limit = _MAX_START_FAILURES if self._policy is None else _MAX_START_FAILURES_LATER
         if self._start_failures >= limit:
-            raise ConfigError(f"{who} cannot start: {reason}. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
+            raise ConfigError(f"{who} cannot start: {reason}. The end of {gone.log}:\n{gone.tail.rstrip()}")
 
     def _end(self, graceful: bool) -> None:
         """Tell all workers to stop; after an interruption there is nothing to wait for."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, ClassVar
 
 from robotrials.plan.config import EnvChoice, PolicyChoice
@@ -36,6 +37,16 @@ REASON = ": "
 """Between an episode and the reason in the note of its ``Done``."""
 SESSION_FILE = ".session"
 """In a run directory: holds ``Job.session`` while a session of the run is on."""
+
+
+class Fault(Enum):
+    """Whose an error may be, as far as it can be told where it was raised."""
+
+    EPISODE = "episode"  # the environment's, or that of a policy in the worker
+    PROCESS = "process"  # the worker's process has used up what it may have: descriptors, memory, threads
+    SCENES = "scenes"  # all scenes of the process failed at once
+    POLICY = "policy"  # the policy raised in its server, or that answered what makes no sense
+    CONNECTION = "connection"  # the policy's server died, or cannot be reached
 
 
 def scene_names(process: str, n_scenes: int) -> list[str]:
@@ -139,15 +150,15 @@ class Lease(Message):
 @dataclass(frozen=True)
 class Done(Message):
     """``retryable`` is false for errors that trying again cannot mend; ``at_start`` when no step had succeeded;
-    ``shared`` when it was an error of all scenes in the process. ``note`` is for the person at the terminal, about an
-    episode that counts all the same: the episode, ``REASON``, and what is to say."""
+    ``note`` is for the person at the terminal, about an episode that counts all the same: the episode, ``REASON``, and
+    what is to say."""
 
     kind: ClassVar[str] = "done"
     lease: int
     record: EpisodeRecord
     retryable: bool = True
     at_start: bool = False
-    shared: bool = False
+    fault: Fault = Fault.EPISODE
     note: str | None = None
 
 

@@ -8,7 +8,7 @@ from robotrials.errors import ContractError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord, error_record
-from robotrials.running.messages import REASON
+from robotrials.running.messages import REASON, Done
 from robotrials.running.observer import Observer
 from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 from robotrials.running.tally import Tally
@@ -60,22 +60,22 @@ class Outcomes:
         self._queue.finish(leased, record.timings.total)
         self._records.append((record, True))
 
-    def fail(
-        self, leased: LeasedEpisode, record: EpisodeRecord, retryable: bool, at_start: bool, shared: bool = False
-    ) -> bool:
-        """The attempt erred; True: the episode is to be played again. ``at_start`` and ``shared`` as in ``Done``.
+    def fail(self, leased: LeasedEpisode, done: Done, renewable: bool = False) -> bool:
+        """The attempt erred, as ``done`` says; True: the episode is to be played again. ``renewable`` as in
+        ``EpisodeQueue.fail``.
 
         Raises:
             ContractError: nothing has worked yet, and trying again would not mend it.
         """
+        record, retryable = done.record, done.retryable
         name, reason = leased.episode.name, (record.error or "").split("\n", 1)[0]
-        if self._queue.fail(leased, retryable, shared):
+        if self._queue.fail(leased, retryable, done.fault, renewable):
             self._records.append((record, False))
             self._observer.on_message(f"{name}: attempt {leased.attempt} erred, trying again: {reason}")
             return True
         self._records.append((record, True))
         self._observer.on_message(f"{name}: error, given up at attempt {leased.attempt}: {reason}")
-        misfit = not retryable and at_start and not self._queue.has_finished(leased.episode)
+        misfit = not retryable and done.at_start and not self._queue.has_finished(leased.episode)
         if misfit and self._tally.finished == 0 and all(record.is_error for record, _ in self._records):
             raise ContractError(reason)
         if misfit or self._queue.is_hopeless(leased.episode):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
+from robotrials.running.messages import Fault
+from robotrials.running.restrictions import NewProcesses, Suspects
 
 TaskKey = tuple[str, str]
 
@@ -37,6 +39,12 @@ class LeasedEpisode:
     attempt: int
     worker: str
     process: str
+    server: str = ""
+    """Where its policy is; the same for all leases whose policy is at one place."""
+
+    @property
+    def episode_id(self) -> int:
+        return self.episode.id
 
 
 @dataclass
@@ -82,7 +90,8 @@ class EpisodeQueue:
         self._tasks: dict[TaskKey, _TaskState] = {}
         self._leases: dict[int, LeasedEpisode] = {}
         self._task_of: dict[str, TaskKey] = {}
-        self._suspects: set[int] = set()
+        self._suspects = Suspects()
+        self._new_processes = NewProcesses(max_attempts)
         self._is_filmed = is_filmed
         self._filmed_at_once = filmed_at_once
         self._n_filmed = 0
@@ -109,25 +118,34 @@ class EpisodeQueue:
         """Some pending episodes are given out only when others have ended: see ``fail``."""
         return bool(self._suspects)
 
-    def lease(self, worker: str, process: str | None = None) -> LeasedEpisode | None:
-        """The next episode for ``worker``, in ``process`` (None: one of its name), or None when nothing is pending that
-        it may play now."""
+    @property
+    def waits_for_a_process(self) -> bool:
+        """Nothing is leased, and an episode that is pending waits for a new process."""
+        return bool(self._new_processes) and not self._leases
+
+    def needs_new_process(self, episode: EpisodeSpec) -> bool:
+        """Whether ``episode`` is to be played by a process that began after its last error."""
+        return episode.id in self._new_processes
+
+    def lift_restrictions(self) -> None:
+        """No process will be started any more: every episode may be played by those that there are."""
+        self._new_processes.lift()
+
+    def lease(self, worker: str, process: str | None = None, server: str = "") -> LeasedEpisode | None:
+        """The next episode for ``worker``, in ``process`` (None: one of its name), whose policy is at ``server``; None
+        when nothing is pending that it may play now."""
         process = process or worker
-        key = self._choose(process)
-        if key is None:
+        found = self._find(process, server)
+        if found is None:
             return None
-        state = self._tasks[key]
-        if self._shuffled is not None:
-            state.pending.rotate(self._shuffled.randrange(len(state.pending)))
-        episode = self._take(state, process)
-        if episode is None:
-            return None
+        key, episode = found
         self._n_pending -= 1
         self._move(process, key)
+        self._new_processes.plays(process)
         attempt = self._attempts.get(episode.id, 0) + 1
         self._attempts[episode.id] = attempt
         self._tries[episode.id] = self._tries.get(episode.id, 0) + 1
-        leased = LeasedEpisode(self._next_lease, episode, attempt, worker, process)
+        leased = LeasedEpisode(self._next_lease, episode, attempt, worker, process, server)
         self._leases[leased.lease] = leased
         self._n_filmed += self._is_filmed(episode)
         self._next_lease += 1
@@ -142,6 +160,7 @@ class EpisodeQueue:
         """The episode was run to its end, which took ``seconds``."""
         self._release(leased)
         self._suspects.discard(leased.episode.id)
+        self._new_processes.finished(leased.episode.id)
         self._tries.pop(leased.episode.id, None)
         self._attempts.pop(leased.episode.id, None)
         state = self._tasks[(leased.episode.suite, leased.episode.task)]
@@ -149,23 +168,29 @@ class EpisodeQueue:
         state.timed += 1
         state.seconds += seconds
 
-    def fail(self, leased: LeasedEpisode, retryable: bool, shared: bool = False) -> bool:
+    def fail(
+        self, leased: LeasedEpisode, retryable: bool, fault: Fault = Fault.EPISODE, renewable: bool = False
+    ) -> bool:
         """The attempt erred. True: it is pending again. False: the episode is given up, its error is final.
 
-        ``shared``: so did all that was played in its process, and nobody knows by whose fault. Then it does not count
-        as a try the first time; from then on no process plays two such suspects at once, so that the next time it does.
+        A loss of all that was played in a process of several scenes, or at a policy server, does not count as a try
+        the first time; from then on no two such suspects are played together, so that the next time it does.
+        ``renewable``: a new process will be started in the place of this one if ``needs_new_process`` says so then.
         """
         self._release(leased)
+        episode = leased.episode.id
         state = self._tasks[(leased.episode.suite, leased.episode.task)]
-        if shared and retryable and leased.episode.id not in self._suspects:
-            self._suspects.add(leased.episode.id)
-            self._tries[leased.episode.id] -= 1
-        if retryable and self._tries[leased.episode.id] < self._max_attempts:
+        if retryable and self._suspects.add(episode, fault):
+            self._tries[episode] -= 1
+        if retryable and self._tries[episode] < self._max_attempts:
+            if renewable:
+                self._new_processes.note(episode, fault, self._tries[episode])
             # At the front: what fails is known early, and a straggler does not begin when all else is done.
             state.pending.appendleft(leased.episode)
             self._n_pending += 1
             return True
-        self._suspects.discard(leased.episode.id)
+        self._suspects.discard(episode)
+        self._new_processes.given_up(episode)
         state.given_up += 1
         return False
 
@@ -191,11 +216,18 @@ class EpisodeQueue:
         state = self._tasks[(episode.suite, episode.task)]
         dropped = list(state.pending)
         state.pending.clear()
+        for spec in dropped:
+            self._suspects.discard(spec.id)
+            self._new_processes.given_up(spec.id)
         self._n_pending -= len(dropped)
         return dropped
 
     def forget(self, process: str) -> None:
         """The process is gone: whatever task it had loaded is no longer taken care of."""
+        self._leave_task(process)
+        self._new_processes.forget(process)
+
+    def _leave_task(self, process: str) -> None:
         key = self._task_of.pop(process, None)
         if key is not None:
             self._tasks[key].processes -= 1
@@ -204,13 +236,38 @@ class EpisodeQueue:
         del self._leases[leased.lease]
         self._n_filmed -= self._is_filmed(leased.episode)
 
-    def _take(self, state: _TaskState, process: str) -> EpisodeSpec | None:
-        """The first pending episode that may be played in ``process`` now."""
-        held = (lease.episode.id for lease in self._leases.values() if lease.process == process)
-        barred = self._suspects if self._suspects and not self._suspects.isdisjoint(held) else frozenset()
+    def _find(self, process: str, server: str) -> tuple[TaskKey, EpisodeSpec] | None:
+        """The next episode that may be played in ``process`` and at ``server`` now, taken out of its task."""
+        best = self._choose(process)
+        if best is None:
+            return None
+        barred = self._barred(process, server)
+        keys = [best]
+        if barred and not any(lease.process == process for lease in self._leases.values()):
+            # It is free for another task, where there are episodes that it may play.
+            keys += [key for key in self._tasks if key != best]
+        for key in keys:
+            state = self._tasks[key]
+            if self._shuffled is not None and state.pending:
+                state.pending.rotate(self._shuffled.randrange(len(state.pending)))
+            episode = self._take(state, barred)
+            if episode is not None:
+                return key, episode
+        return None
+
+    def _barred(self, process: str, server: str) -> set[int]:
+        barred: set[int] = set()
+        if self._suspects:
+            barred |= self._suspects.barred(process, server, self._leases.values())
+        if self._new_processes:
+            barred |= self._new_processes.barred(process)
+        return barred
+
+    def _take(self, state: _TaskState, barred: set[int]) -> EpisodeSpec | None:
+        """The first pending episode of the task that is not ``barred``."""
         spared = self._filmed_at_once is not None and self._n_filmed >= self._filmed_at_once
         if not barred and not spared:
-            return state.pending.popleft()
+            return state.pending.popleft() if state.pending else None
         allowed = [e for e in itertools.islice(state.pending, _LOOKAHEAD) if e.id not in barred]
         episode = next((e for e in allowed if not (spared and self._is_filmed(e))), allowed[0] if allowed else None)
         if episode is not None:
@@ -219,7 +276,7 @@ class EpisodeQueue:
 
     def _move(self, process: str, key: TaskKey) -> None:
         if self._task_of.get(process) != key:
-            self.forget(process)
+            self._leave_task(process)
             self._task_of[process] = key
             self._tasks[key].processes += 1
 

@@ -77,23 +77,21 @@ class RemoteWorkers:
                         self._launcher.terminate(name)
                 for gone in self._launcher.exits():
                     began = self._started.pop(gone.name)
-                    if gone.how == "exit status 0" or self._leaving:
+                    if gone.status == 0 or self._leaving:
                         continue
-                    if gone.how == f"exit status {ADOPTED}":
+                    if gone.status == ADOPTED:
                         tell(f"worker {gone.name} ended: the run is over, or cannot be reached; log: {gone.log}")
                         continue
-                    if gone.how == f"exit status {UNREACHED}":
+                    if gone.status == UNREACHED:
                         useless.add(f"nobody at {self._address} knows this token, or no run listens there")
                         continue
-                    if gone.how == f"exit status {UNFIT}":
-                        useless.add(
-                            f"workers of here cannot play this run: {_last_words(gone.log_tail)}; log: {gone.log}"
-                        )
+                    if gone.status == UNFIT:
+                        useless.add(f"workers of here cannot play this run: {_last_words(gone.tail)}; log: {gone.log}")
                         continue
                     failures = failures + 1 if time.monotonic() - began < _TOO_SOON_S else 0
                     tell(f"worker {gone.name} ended ({gone.how}); log: {gone.log}")
                     if failures >= _MAX_FAILURES:
-                        tell(f"workers cannot work here. The end of {gone.log}:\n{gone.log_tail.rstrip()}")
+                        tell(f"workers cannot work here. The end of {gone.log}:\n{gone.tail.rstrip()}")
                         return False
                     self._start()
         finally:

@@ -23,6 +23,7 @@ from robotrials.benchmarks.scene_group import ManyScenes
 from robotrials.benchmarks.scoring import scoring_of
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
 from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
+from robotrials.machine_limits import is_worn_out, remedy
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
@@ -36,6 +37,7 @@ from robotrials.running.messages import (
     SESSION_FILE,
     WORKER_TALK,
     Done,
+    Fault,
     Hello,
     Job,
     Lease,
@@ -54,8 +56,9 @@ from robotrials.running.pulse import (
 )
 from robotrials.running.rollout import Rollout
 from robotrials.running.stage import Place
-from robotrials.serving.client import ServedPolicy
+from robotrials.serving.client import PolicyServerError, ServedPolicy
 from robotrials.wire.envelope import Message
+from robotrials.wire.stream import ConnectionLostError
 from robotrials.wire.transport import connect_dealer, send
 
 log = logging.getLogger(__name__)
@@ -228,8 +231,7 @@ class Worker:
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
             retryable = not isinstance(error, (ContractError, ConfigError))
-            shared = self._place is not None and self._place.is_broken
-            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1, shared=shared)
+            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1, fault=self._fault(error))
         finally:
             if self._place is not None:
                 self._place.leave()
@@ -238,6 +240,16 @@ class Worker:
             note = f"{episode.name}: the benchmark's rewards sum to {record.reward_sum}; averages over it have no value"
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
         return Done(lease.lease, record, note=note)
+
+    def _fault(self, error: BaseException) -> Fault:
+        """Whose ``error`` may be; to be asked while the scene that raised it stands."""
+        if isinstance(error, ConnectionLostError):
+            return Fault.CONNECTION
+        if isinstance(error, (PolicyServerError, WireError)):
+            return Fault.POLICY
+        if self._place is not None and self._place.is_broken:
+            return Fault.SCENES
+        return Fault.PROCESS if is_worn_out(error) else Fault.EPISODE
 
     def _env_for(self, benchmark: Benchmark, task: TaskSpec) -> Env:
         """The environment of ``task``: the one that stands if it is that task's, else a new one after closing it."""
@@ -327,10 +339,13 @@ def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tup
 
 
 def _one_line(error: BaseException) -> str:
+    """What ``error`` says, and what to do where something of this machine has run out."""
     text = str(error).strip()
-    if isinstance(error, RobotrialsError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if not isinstance(error, RobotrialsError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    cause = error.__cause__
+    hint = remedy(error) or (remedy(cause) if cause is not None else None)
+    return f"{text} ({hint})" if hint else text
 
 
 def _line_about(record: EpisodeRecord, episode: EpisodeSpec, wall: float) -> str:

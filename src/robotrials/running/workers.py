@@ -63,6 +63,12 @@ class WorkerPool:
             self._launcher.start(entries[0].process)
             starting += 1
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether a process is on its way, or will be: one that is to start, starts, or ends and is replaced."""
+        on_the_way = (WorkerState.STARTING, WorkerState.WAITING, WorkerState.LOADING, WorkerState.ENDING)
+        return bool(self._to_start) or any(entry.state in on_the_way for entry in self.roster)
+
     def replace(self, gone: WorkerEntry) -> None:
         """Another process shall start in the place of one that has died; who joined is not replaced from here."""
         if not gone.joined and gone.process_slot not in self._to_start:
@@ -82,7 +88,7 @@ class WorkerPool:
         entry.killed_because = reason
         self.roster.enter(entry, WorkerState.ENDING)
         if entry.joined:
-            self._departed.append(WorkerExit(entry.name, reason, log="its own output", log_tail=""))
+            self._departed.append(WorkerExit(entry.name, log="its own output", cause=reason))
             return
         for other in self.roster.of_process(entry.process):
             if other.state is not WorkerState.ENDING:

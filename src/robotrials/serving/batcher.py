@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-import traceback
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.errors import ContractError
 from robotrials.policies.base import Policy, Session
+from robotrials.serving.chunks import checked_chunks
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Answer:
 
     request: Request
     actions: np.ndarray | None
-    error: Exception | None
+    error: BaseException | None
     infer_s: float
     rows: int
 
@@ -69,6 +70,7 @@ class Batcher:
 
     def __init__(self, policy: Policy, max_batch: int | None, cores: int | None = None) -> None:
         self._policy = policy
+        self._name = policy.spec().name
         self._max_batch = max_batch
         self._cores = cores
         self._waiting: deque[Request] = deque()
@@ -134,12 +136,12 @@ class Batcher:
         batch = [self._waiting.popleft() for _ in range(size)]
         if not batch:
             return []
-        drawn = [request.session.rng.bit_generator.state for request in batch] if len(batch) > 1 else []
+        drawn = [_generator_state(request.session) for request in batch] if len(batch) > 1 else []
         answers = self._pass(batch)
         self._pass_s = answers[0].infer_s
         if len(batch) > 1 and answers[0].error is not None:
             for request, state in zip(batch, drawn, strict=True):
-                request.session.rng.bit_generator.state = state
+                _put_back(request.session, state)
             answers = [answer for request in batch for answer in self._pass([request])]
         now = time.perf_counter()
         for request in batch:
@@ -151,14 +153,22 @@ class Batcher:
     def _pass(self, batch: Sequence[Request]) -> list[Answer]:
         began = time.perf_counter()
         try:
-            actions = np.asarray(self._policy.act([r.session for r in batch], [r.observation for r in batch]))
-            if actions.ndim != 3 or len(actions) != len(batch) or not actions.size:
-                raise ContractError(
-                    f"policy {self._policy.spec().name} returned actions of shape {actions.shape} "
-                    f"for {len(batch)} sessions; right is ({len(batch)}, T, A)"
-                )
-        except Exception as error:  # noqa: BLE001  told to the worker, whose episode errs with it
-            error.add_note(traceback.format_exc()) if hasattr(error, "add_note") else None
+            actions = self._policy.act([r.session for r in batch], [r.observation for r in batch])
+            chunks = checked_chunks(self._name, actions, len(batch))
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  sent to the worker, whose episode errs
             return [Answer(r, None, error, time.perf_counter() - began, len(batch)) for r in batch]
         spent = time.perf_counter() - began
-        return [Answer(r, row, None, spent, len(batch)) for r, row in zip(batch, actions, strict=True)]
+        return [Answer(r, row, None, spent, len(batch)) for r, row in zip(batch, chunks, strict=True)]
+
+
+def _generator_state(session: Session) -> dict[str, Any] | None:
+    """Of the session's generator; None for a policy that put something else in its place."""
+    generator = session.rng
+    return dict(generator.bit_generator.state) if isinstance(generator, np.random.Generator) else None
+
+
+def _put_back(session: Session, state: dict[str, Any] | None) -> None:
+    """Give the session's generator this ``state``, unless the policy has put another in its place."""
+    if state is not None and isinstance(session.rng, np.random.Generator):
+        with contextlib.suppress(ValueError, TypeError):
+            session.rng.bit_generator.state = state

@@ -16,6 +16,7 @@ from robotrials.errors import ContractError, RobotrialsError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.serving.chunks import MAX_CHUNK_BYTES
 from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
 from robotrials.wire.arrays import AnyArray, ArrayHeader, Layout
 from robotrials.wire.envelope import Message, encode
@@ -23,8 +24,6 @@ from robotrials.wire.shared import IS_AVAILABLE, SharedBytes
 from robotrials.wire.stream import ConnectionLostError, Stream, connect
 
 _RETRY_EVERY_S = 0.2
-_MAX_ACTIONS = 16 * 2**20
-"""Bytes of one chunk of actions."""
 _SPIN_S = 200e-6
 """How long to look for the answer of a policy that is this fast before going to sleep."""
 
@@ -192,7 +191,7 @@ class ServedPolicy(Policy):
 
     def _receive(self, stream: Stream) -> tuple[Message, bytearray]:
         fast = self.infer_s is not None and self.infer_s < _SPIN_S
-        frame = stream.receive(max_body=_MAX_ACTIONS, spin_s=_SPIN_S if fast else 0.0)
+        frame = stream.receive(max_body=MAX_CHUNK_BYTES, spin_s=_SPIN_S if fast else 0.0)
         return SERVER_TALK.decode(frame.header), frame.body
 
     def _actions(self, chunk: Chunk, body: bytearray) -> np.ndarray:

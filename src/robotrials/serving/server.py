@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-import selectors
 import socket
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,30 +15,27 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.errors import ContractError, RobotrialsError, WireError
-from robotrials.policies.base import Policy, Session
+from robotrials.errors import ConfigError, ContractError, RobotrialsError, WireError
+from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.serving.batcher import Answer, Batcher, Request
+from robotrials.serving.chunks import checked_session, reason_of
+from robotrials.serving.connections import Connections, Peer
 from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
 from robotrials.wire.arrays import Layout
 from robotrials.wire.envelope import encode
 from robotrials.wire.shared import SharedBytes
-from robotrials.wire.stream import ConnectionLostError, Frame, Stream, give_way
+from robotrials.wire.stream import ConnectionLostError, Frame
 
 log = logging.getLogger(__name__)
 
 _MAX_SESSIONS_A_CLIENT = 1024
-_SPIN_S = 200e-6
 _STRANGER_BYTES = 64 * 1024
-_STRANGER_S, _CLIENT_S = 2.0, 30.0
-"""How long a peer may stop in the middle of a message, before and after it has shown the token."""
 
 
 @dataclass
-class _Client:
+class _Client(Peer):
     """One worker's connection and what it has told."""
 
-    number: int
-    stream: Stream
     name: str = ""
     layout: Layout | None = None
     memory: SharedBytes | None = None
@@ -48,13 +43,13 @@ class _Client:
     failed: dict[int, tuple[str, bool]] = field(default_factory=dict)
     """Sessions that the policy could not begin: why, and whether trying again cannot help."""
 
-    def receive(self) -> Frame:
-        """The next message. A peer that has not shown the token gets to send one small one; a body is as long as the
-        observation that it declared, and memory is taken for no more."""
+    def next_frame(self) -> Frame | None:
+        """The next message that has arrived whole. A peer that has not shown the token may send one small one; a body
+        is as long as the observation that the client declared, and memory is taken for no more."""
         if not self.name:
-            return self.stream.receive(max_header=_STRANGER_BYTES, max_body=0)
+            return self.stream.next_frame(max_header=_STRANGER_BYTES, max_body=0)
         inline = self.layout is not None and self.memory is None
-        return self.stream.receive(max_body=self.layout.n_bytes if inline and self.layout else 0)
+        return self.stream.next_frame(max_body=self.layout.n_bytes if inline and self.layout else 0)
 
 
 class PolicyServer:
@@ -68,21 +63,22 @@ class PolicyServer:
         about: Mapping[str, Any] | None = None,
         cores: int | None = None,
     ) -> None:
-        """``about`` is told to every client, beside the policy's spec. ``cores``: see ``Batcher``."""
+        """``about`` is told to every client, beside the policy's spec. ``cores``: see ``Batcher``.
+
+        Raises:
+            ConfigError: the policy's spec or ``about`` holds what cannot be sent.
+        """
         self._policy = policy
-        self._about = dict(about or {})
         self._spec = policy.spec()
+        self._attached = _attached(self._spec, dict(about or {}))
         self._token = token
         self._batcher = Batcher(policy, self._spec.max_batch, cores)
-        self._selector = selectors.DefaultSelector()
-        self._clients: dict[int, _Client] = {}
-        self._next = 1
+        self._connections: Connections[_Client] = Connections(_Client)
         self.listen_at(listener)
 
     def listen_at(self, listener: socket.socket) -> None:
         """Take clients from this socket too."""
-        listener.setblocking(False)
-        self._selector.register(listener, selectors.EVENT_READ, listener)
+        self._connections.listen_at(listener)
 
     def serve(self, goes_on: Callable[[], bool] = lambda: True) -> None:
         """For ever, or until ``goes_on`` says no; it is asked about once a second, and before each pass."""
@@ -96,52 +92,43 @@ class PolicyServer:
                 for answer in self._batcher.run():
                     self._answer(answer)
                 self._read(0.0)
-        for client in list(self._clients.values()):
+        for client in self._connections.clients:
             self._drop(client)
-        self._selector.close()
+        self._connections.close()
 
     @property
     def n_clients(self) -> int:
-        return sum(bool(client.name) for client in self._clients.values())
+        return len(self._connections.clients)
 
     @property
     def n_sessions(self) -> int:
-        return sum(len(client.sessions) for client in self._clients.values())
+        return sum(len(client.sessions) for client in self._connections.clients)
 
     def _read(self, timeout_s: float) -> None:
         """Take in all that has come; wait for it up to ``timeout_s`` if nothing has."""
-        events = self._selector.select(0.0 if self._batcher.is_fast else timeout_s)
-        if not events and self._batcher.is_fast:
-            # The next request is expected sooner than this process could be woken from sleep.
-            deadline = time.perf_counter() + min(_SPIN_S, timeout_s)
-            while not events and time.perf_counter() < deadline:
-                give_way()
-                events = self._selector.select(0.0)
-            events = events or self._selector.select(timeout_s)
-        for key, _ in events:
-            if isinstance(key.data, socket.socket):
-                self._accept(key.data)
-            else:
-                self._take(key.data)
-
-    def _accept(self, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        client = _Client(self._next, Stream(connection))
-        client.stream.set_timeout(_STRANGER_S)  # a peer that stops in the middle of a message must not stop everybody
-        self._next += 1
-        self._clients[client.number] = client
-        self._selector.register(connection, selectors.EVENT_READ, client)
+        for client in self._connections.ready(timeout_s, self._batcher.is_fast):
+            self._take(client)
+        for client in self._connections.late():
+            if client.name:  # of strangers there can be any number
+                log.warning("client %s stopped in the middle of a message", client.name)
+            self._drop(client)
 
     def _take(self, client: _Client) -> None:
         """What one client has sent; whatever is wrong with it costs that client its connection, nobody else's."""
         try:
-            self._handle(client, client.receive())
-            while client.stream.has_more:
-                self._handle(client, client.receive())
+            client.stream.fill()
+            frame = client.next_frame()
+            while frame is not None:
+                self._handle(client, frame)
+                frame = client.next_frame() if client.stream.has_more else None
+            self._connections.note(client)
         except ConnectionLostError:
             self._drop(client)
         except WireError as error:
-            log.warning("client %s sent what is no message: %s", client.name or client.number, error)
+            log.warning("client %s sent an invalid message: %s", client.name or client.number, error)
+            self._drop(client)
+        except Exception:
+            log.exception("client %s was dropped", client.name or client.number)
             self._drop(client)
 
     def _handle(self, client: _Client, frame: Frame) -> None:
@@ -170,15 +157,17 @@ class PolicyServer:
             client.stream.send(encode(Trouble(0, "the token is not the one this server wants", contract=False)))
             raise WireError("a wrong token")
         client.name = message.client or f"client {client.number}"
-        client.stream.set_timeout(_CLIENT_S)
-        client.stream.send(encode(Attached(self._spec, self._about)))
+        self._connections.let_in(client)
+        client.stream.send(self._attached)
 
     def _open(self, client: _Client, message: Open) -> None:
         """An episode that the policy cannot begin is told when it asks for actions: opening has no answer."""
         try:
-            client.sessions[message.session] = self._policy.new_session(message.episode, message.task)
-        except Exception as error:  # noqa: BLE001  of one episode of one client, whatever it is
-            client.failed[message.session] = (_reason(error), isinstance(error, ContractError))
+            session = self._policy.new_session(message.episode, message.task)
+            client.sessions[message.session] = checked_session(self._spec.name, session)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            log.error("%s could not begin an episode", self._spec.name, exc_info=_unexpected(error))
+            client.failed[message.session] = (reason_of(error), isinstance(error, ContractError))
 
     def _share(self, client: _Client, message: Share) -> None:
         if client.memory is not None:
@@ -210,44 +199,62 @@ class PolicyServer:
         self._batcher.add(Request(client.number, act.request, act.session, session, observation))
 
     def _answer(self, answer: Answer) -> None:
-        client = self._clients.get(answer.request.client)
+        """Whatever is wrong with one answer is told to the session that asked for it, and to nobody else."""
+        request = answer.request
+        client = self._connections.get(request.client)
         if client is None:
             return
-        request = answer.request
+        error = answer.error
         try:
-            if answer.actions is None:
-                contract = isinstance(answer.error, ContractError)
-                self._trouble(client, request.request, _reason(answer.error), contract)
-                return
-            actions = np.ascontiguousarray(answer.actions)
-            chunk = Chunk(
-                request.request,
-                request.session_number,
-                actions.dtype.str,
-                actions.shape,
-                answer.infer_s,
-                answer.rows,
-            )
-            client.stream.send(encode(chunk), actions.data.cast("B"))
+            if answer.actions is not None:
+                error = self._send_chunk(client, answer, answer.actions)
+            if error is not None:
+                log.error("the policy failed in an episode", exc_info=_unexpected(error))
+                self._trouble(client, request.request, reason_of(error), isinstance(error, ContractError))
+            if client.stream.has_unsent:
+                self._connections.note(client)
         except ConnectionLostError:
             self._drop(client)
+
+    def _send_chunk(self, client: _Client, answer: Answer, actions: np.ndarray) -> Exception | None:
+        """Send the chunk; returns why it cannot be encoded.
+
+        Raises:
+            ConnectionLostError: the client is gone.
+        """
+        request = answer.request
+        try:
+            actions = np.ascontiguousarray(actions)
+            shape, dtype = actions.shape, actions.dtype.str
+            chunk = Chunk(request.request, request.session_number, dtype, shape, answer.infer_s, answer.rows)
+            header, body = encode(chunk), actions.data.cast("B")
+        except Exception as error:  # noqa: BLE001  an array's own class may raise anything
+            return error
+        client.stream.send(header, body)
+        return None
 
     def _trouble(self, client: _Client, request: int, reason: str, contract: bool = False) -> None:
         log.error("%s", reason)
         client.stream.send(encode(Trouble(request, reason, contract)))
 
     def _drop(self, client: _Client) -> None:
-        if self._clients.pop(client.number, None) is None:
+        if not self._connections.drop(client):
             return
-        self._selector.unregister(client.stream)
         self._batcher.drop_client(client.number)
-        client.stream.close()
         if client.memory is not None:
             client.memory.close()
 
 
-def _reason(error: Exception | None) -> str:
-    text = str(error).strip()
-    if isinstance(error, RobotrialsError):
-        return text
-    return f"the policy raised {type(error).__name__}: {text}"
+def _attached(spec: PolicySpec, about: dict[str, Any]) -> bytes:
+    try:
+        return encode(Attached(spec, about))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"policy {spec.name} describes itself with what cannot be sent ({error}): spec() and describe() hold plain "
+            "numbers, texts, lists and maps"
+        ) from None
+
+
+def _unexpected(error: BaseException) -> BaseException | None:
+    """The error whose traceback belongs into the log; None for those whose message says all."""
+    return None if isinstance(error, RobotrialsError) else error

@@ -225,7 +225,7 @@ class _Probes:
                     waits.discard(name)
                 elif name in ended:
                     gone = ended[name]
-                    raise ConfigError(f"a process to measure with ended ({gone.how}):\n{gone.log_tail.rstrip()}")
+                    raise ConfigError(f"a process to measure with ended ({gone.how}):\n{gone.tail.rstrip()}")
             if time.monotonic() > deadline:
                 raise ConfigError(f"measuring hangs: no {event} from {', '.join(sorted(waits))} in {limit_s:.0f} s")
             time.sleep(_POLL_S)

@@ -15,8 +15,7 @@ from robotrials.errors import WireError
 from robotrials.wire.arrays import MAX_BYTES
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES
 
-_PREFIX = struct.Struct("<IQ")
-_TIMEVAL = struct.Struct("@ll")
+PREFIX = struct.Struct("<IQ")
 _MAX_DESCRIPTORS = 4
 _DESCRIPTORS_SIZE = socket.CMSG_LEN(_MAX_DESCRIPTORS * array("i").itemsize)
 _READ_SIZE = 16 * 1024
@@ -62,27 +61,14 @@ class Stream:
         Raises:
             ConnectionLostError: the peer is gone.
         """
-        prefix = _PREFIX.pack(len(header), sum(part.nbytes for part in body))
+        prefix = PREFIX.pack(len(header), sum(part.nbytes for part in body))
         try:
             if descriptor is not None:
                 socket.send_fds(self._socket, [prefix], [descriptor])
                 prefix = b""
             self._send_all([memoryview(prefix + header), *body])
         except OSError as error:
-            raise _lost(error) from None
-
-    @property
-    def has_more(self) -> bool:
-        """Whether the next message has arrived whole, or in part, with the last one."""
-        return bool(self._read)
-
-    def set_timeout(self, seconds: float | None) -> None:
-        """How long one call may wait for the peer's bytes before it counts as gone; None: for ever."""
-        # The kernel's own limit: with Python's, every call would first ask whether the socket is ready.
-        limit = _TIMEVAL.pack(*divmod(round(1e6 * (seconds or 0.0)), 1_000_000))
-        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
-        self._socket.settimeout(None)
+            raise lost(error) from None
 
     def receive(self, max_body: int = MAX_BYTES, spin_s: float = 0.0, max_header: int = MAX_MESSAGE_BYTES) -> Frame:
         """The next message; for ``spin_s`` seconds it is looked for again and again before the process goes to sleep.
@@ -95,24 +81,17 @@ class Stream:
         try:
             if spin_s and not self._read:
                 self._spin(spin_s)
-            self._fill(_PREFIX.size)
-            header_length, body_length = _PREFIX.unpack_from(self._read)
-            if header_length > max_header or body_length > max_body:
-                raise WireError(f"a message of {header_length} + {body_length} bytes exceeds the limits")
-            self._fill(_PREFIX.size + header_length)
+            self._fill(PREFIX.size)
+            header_length, body_length = self._lengths(max_header, max_body)
+            self._fill(PREFIX.size + header_length)
         except OSError as error:
-            raise _lost(error) from None
-        start = _PREFIX.size + header_length
-        header = bytes(self._read[_PREFIX.size : start])
-        body = bytearray(body_length)
-        there = min(len(self._read) - start, body_length)
-        body[:there] = self._read[start : start + there]
-        del self._read[: start + there]
+            raise lost(error) from None
+        frame, there = self._begun(header_length, body_length)
         try:
-            self._receive_into(memoryview(body)[there:])
+            self._receive_into(memoryview(frame.body)[there:])
         except OSError as error:
-            raise _lost(error) from None
-        return Frame(header, body)
+            raise lost(error) from None
+        return frame
 
     def take_descriptor(self) -> int | None:
         """The descriptor that came along with the messages so far; it is the caller's to close."""
@@ -133,6 +112,28 @@ class Stream:
             if sent:
                 parts[0] = parts[0][sent:]
 
+    def _lengths(self, max_header: int, max_body: int) -> tuple[int, int]:
+        """Of the header and the body of the message whose prefix has been read.
+
+        Raises:
+            WireError: they exceed the limits.
+        """
+        header_length, body_length = PREFIX.unpack_from(self._read)
+        if header_length > max_header or body_length > max_body:
+            raise WireError(f"a message of {header_length} + {body_length} bytes exceeds the limits")
+        return header_length, body_length
+
+    def _begun(self, header_length: int, body_length: int) -> tuple[Frame, int]:
+        """The message whose header has been read, and how many bytes of its body have."""
+        start = PREFIX.size + header_length
+        header = bytes(self._read[PREFIX.size : start])
+        body = bytearray(body_length)
+        there = min(len(self._read) - start, body_length)
+        if there:
+            body[:there] = self._read[start : start + there]
+        del self._read[: start + there]
+        return Frame(header, body), there
+
     def _spin(self, seconds: float) -> None:
         deadline = time.perf_counter() + seconds
         while time.perf_counter() < deadline:
@@ -146,16 +147,20 @@ class Stream:
     def _fill(self, n: int) -> None:
         """Have at least ``n`` bytes read; small messages come whole with the first call."""
         while len(self._read) < n:
-            if self.is_local:
-                data, beside, _, _ = self._socket.recvmsg(_READ_SIZE, _DESCRIPTORS_SIZE)
-                if beside:
-                    self._keep_descriptors(beside)
-            else:
-                data = self._socket.recv(_READ_SIZE)
+            data = self._some()
             if not data:
                 where = "in the middle of a message" if self._read else "the connection"
                 raise ConnectionLostError(f"the peer closed {where}")
             self._read += data
+
+    def _some(self, flags: int = 0) -> bytes:
+        """Bytes that have come, with the descriptors that came along; empty when the peer has closed."""
+        if not self.is_local:
+            return self._socket.recv(_READ_SIZE, flags)
+        data, beside, _, _ = self._socket.recvmsg(_READ_SIZE, _DESCRIPTORS_SIZE, flags)
+        if beside:
+            self._keep_descriptors(beside)
+        return data
 
     def _keep_descriptors(self, beside: list[tuple[int, int, bytes]]) -> None:
         for level, kind, data in beside:
@@ -174,9 +179,8 @@ class Stream:
             target = target[count:]
 
 
-def _lost(error: OSError) -> ConnectionLostError:
-    if isinstance(error, BlockingIOError):
-        return ConnectionLostError("the peer stopped in the middle of a message")
+def lost(error: OSError) -> ConnectionLostError:
+    """What an error of a socket says of its peer."""
     return ConnectionLostError(f"the peer is gone: {error}")
 
 

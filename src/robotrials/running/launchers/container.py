@@ -30,7 +30,9 @@ _NOBODY = 65534
 """The user in a container whose coordinator is root: it must not be root there."""
 _CODE = "/opt/robotrials"
 _HELP = ("Run '", "See '", "Usage:")
-_KILLED = f"exit status {128 + signal.SIGKILL}"
+_KILLED = 128 + signal.SIGKILL
+_NO_ROOM = 128 + signal.SIGBUS
+"""Exit statuses of the engine's command for a container whose process a signal has killed."""
 _ENGINE_S = 600
 """An image may have to be pulled."""
 
@@ -118,8 +120,8 @@ class Container:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ConfigError(f"--eval.runtime={self.engine}: {error}") from None
-        if done.returncode == 128 + signal.SIGKILL:
-            raise ConfigError(f"--eval.runtime={self.engine}: in the image {self.image}, {self.how(_KILLED)}")
+        if done.returncode == _KILLED:
+            raise ConfigError(f"--eval.runtime={self.engine}: in the image {self.image}, {self.cause_of(_KILLED)}")
         if done.returncode in (125, 126, 127) or (self.engine == "apptainer" and done.returncode == 255):
             said = _complaint(done.stderr or done.stdout)
             raise ConfigError(
@@ -151,10 +153,13 @@ class Container:
             return dict(environment)
         return {**environment, f"APPTAINERENV_{TOKEN_VARIABLE}": environment.get(TOKEN_VARIABLE, "")}
 
-    def how(self, how: str) -> str:
-        """What the end of the engine's command says of the worker in it, in a person's words."""
-        if how != _KILLED:
-            return how
+    def cause_of(self, status: int | None) -> str:
+        """What this exit status of the engine's command says of the worker in the container; empty: nothing more."""
+        if status == _NO_ROOM:
+            size = self._settings.shm_size
+            return f"its container was killed by SIGBUS: most likely its /dev/shm of {size} is full (--docker.shm_size)"
+        if status != _KILLED:
+            return ""
         limit = f"; it may hold {self._memory} of memory (--docker.memory)" if self._memory else ""
         return f"its container was killed{limit}"
 
@@ -201,7 +206,7 @@ class ContainerLauncher(LocalLauncher):
         container.remove_left_over(self._run)
 
     def exits(self) -> list[WorkerExit]:
-        return [replace(gone, how=self._container.how(gone.how)) for gone in super().exits()]
+        return [replace(gone, cause=self._container.cause_of(gone.status)) for gone in super().exits()]
 
     def kill(self, name: str) -> None:
         self._container.kill(f"{self._run}-{name}")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from robotrials.errors import ConfigError
+from robotrials.machine_limits import remedy
 from robotrials.running.launchers.base import WorkerExit
 
 _TAIL_BYTES = 2000
@@ -49,8 +50,8 @@ class LocalLauncher:
 
     def start(self, name: str) -> None:
         command = self._command(name)
-        with open(self._log_path(name), "ab") as log:
-            try:
+        try:
+            with open(self._log_path(name), "ab") as log:
                 # A session of its own: Ctrl-C in the terminal reaches the coordinator, which decides what workers do.
                 self._processes[name] = subprocess.Popen(
                     command,
@@ -60,8 +61,11 @@ class LocalLauncher:
                     env={**self._environment, **self._variables(name)},
                     start_new_session=True,
                 )
-            except OSError as error:
-                raise ConfigError(f"cannot start a process with {command[0]}: {error}") from None
+        except OSError as error:
+            hint = remedy(error)
+            raise ConfigError(
+                f"cannot start a process with {command[0]}: {error}" + (f". {hint}" if hint else "")
+            ) from None
 
     def _command(self, name: str) -> list[str]:
         return [
@@ -86,7 +90,7 @@ class LocalLauncher:
             del self._processes[name]
             _end_group(process)
             path = self._log_path(name)
-            exits.append(WorkerExit(name, _how(process.returncode), str(path), _tail(path)))
+            exits.append(WorkerExit.of_process(name, process.returncode, str(path), _tail(path)))
         return exits
 
     def unplaced(self) -> Collection[str]:
@@ -120,15 +124,6 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     """SIGKILL for the worker and whatever a simulator started in its session. SIGKILL also ends a stopped process."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _how(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
 
 
 def _tail(path: Path) -> str:

@@ -66,8 +66,8 @@ class Supervisor:
         """Answers once Ray has found a place."""
         return True
 
-    def run(self, process: Process) -> tuple[str, bytes]:
-        """Start the process and wait for its end: how it ended, and the end of its log."""
+    def run(self, process: Process) -> tuple[int, bytes]:
+        """Start the process and wait for its end: its status (a negative one: the signal), and the end of its log."""
         folder = Path(tempfile.mkdtemp(prefix="robotrials-"))
         places = {_HOST: _own_address(), _FOLDER: str(folder)}
         launcher = LocalLauncher(
@@ -83,7 +83,8 @@ class Supervisor:
             while not (exits := launcher.exits()):
                 time.sleep(_TICK_S)
             log = Path(exits[0].log).read_bytes()
-            return exits[0].how, log[-_LOG_BYTES:]
+            gone = exits[0]
+            return -gone.signal if gone.signal is not None else gone.status or 0, log[-_LOG_BYTES:]
         finally:
             launcher.close(grace_s=0.0)
             shutil.rmtree(folder, ignore_errors=True)
@@ -230,16 +231,20 @@ class RayLauncher:
 
         del self._running[name]
         path = self._log_dir / f"{name}.log"
+        status, cause = 0, ""
         try:
-            how, log = ray.get(each.ended)
+            status, log = ray.get(each.ended)
         except ray.exceptions.RayActorError as error:
-            how, log = _why(error), b"its log was lost with its node, or is in a temporary folder there\n"
+            cause, log = _why(error), b"its log was lost with its node, or is in a temporary folder there\n"
         except ray.exceptions.RayError as error:
-            how, log = "could not be started", str(error).encode()
+            cause, log = "could not be started", str(error).encode()
         with open(path, "ab") as file:
             file.write(log)
         ray.kill(each.actor, no_restart=True)
-        return WorkerExit(name, how, str(path), log[-2000:].decode(errors="replace"))
+        tail = log[-2000:].decode(errors="replace")
+        if cause:
+            return WorkerExit(name=name, log=str(path), tail=tail, cause=cause)
+        return WorkerExit.of_process(name, status, str(path), tail)
 
 
 def _knock(address: str | None) -> None:

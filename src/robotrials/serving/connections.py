@@ -1,0 +1,208 @@
+"""The connections of a policy server: who is let in, who waits too long, and what happens when there are too many.
+
+Whoever reaches the address can connect. Until a peer has shown the token it counts as a stranger: there are at most
+``MAX_STRANGERS``, the oldest makes room for the next, and each has ``STRANGER_S`` to be let in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from robotrials.machine_limits import descriptor_limit
+from robotrials.wire.ready_stream import ReadyStream
+from robotrials.wire.stream import ConnectionLostError, give_way
+
+log = logging.getLogger(__name__)
+
+MAX_STRANGERS = 256
+STRANGER_S = 5.0
+"""Seconds a peer has from its connection to being let in."""
+CLIENT_S = 30.0
+"""Seconds for which a client may stop in the middle of a message, or of reading an answer."""
+_ACCEPTS_AT_ONCE = 64
+_LOOK_EVERY_S = 0.5
+_SPIN_S = 200e-6
+_TELL_EVERY_S = 10.0
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+
+
+@dataclass
+class Peer:
+    """One connection."""
+
+    number: int
+    stream: ReadyStream
+
+
+P = TypeVar("P", bound=Peer)
+
+
+class Connections(Generic[P]):
+    """All connections of one thread; ``make`` makes the server's own record of each."""
+
+    def __init__(self, make: Callable[[int, ReadyStream], P]) -> None:
+        self._make = make
+        self._selector = selectors.DefaultSelector()
+        self._by_number: dict[int, P] = {}
+        self._strangers: dict[int, P] = {}
+        """Oldest first."""
+        self._since: dict[int, float] = {}
+        """When those began who must not take for ever: strangers, and clients within a message or an answer."""
+        self._next_number = 1
+        self._next_look = 0.0
+        self._told_at = -_TELL_EVERY_S
+        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        """Given up for a moment to accept, and close, a connection for which there is no descriptor."""
+
+    def listen_at(self, listener: socket.socket) -> None:
+        """Take connections from this socket too."""
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, listener)
+
+    @property
+    def clients(self) -> list[P]:
+        """Those that were let in."""
+        return [peer for number, peer in self._by_number.items() if number not in self._strangers]
+
+    def get(self, number: int) -> P | None:
+        return self._by_number.get(number)
+
+    def ready(self, timeout_s: float, is_fast: bool) -> list[P]:
+        """Those from which something has come; waits up to ``timeout_s`` for the first. ``is_fast``: it is expected
+        sooner than this process could be woken from sleep."""
+        events = self._selector.select(0.0 if is_fast else timeout_s)
+        if not events and is_fast:
+            deadline = time.perf_counter() + min(_SPIN_S, timeout_s)
+            while not events and time.perf_counter() < deadline:
+                give_way()
+                events = self._selector.select(0.0)
+            events = events or self._selector.select(timeout_s)
+        found = []
+        for key, mask in events:
+            if isinstance(key.data, socket.socket):
+                self._accept(key.data)
+            elif mask & selectors.EVENT_WRITE:
+                self._flush(key.data)
+            else:
+                found.append(key.data)
+        return found
+
+    def let_in(self, peer: P) -> None:
+        """The peer has shown the token."""
+        self._strangers.pop(peer.number, None)
+        self._since.pop(peer.number, None)
+
+    def note(self, peer: P) -> None:
+        """Something has come from, or was sent to, ``peer``: watch whether it goes on."""
+        if peer.stream.is_idle:
+            if self._since and peer.number not in self._strangers:
+                self._since.pop(peer.number, None)
+            return
+        if peer.stream.has_unsent:
+            # Nothing more is taken from a client that does not read its answers.
+            self._selector.modify(peer.stream, selectors.EVENT_WRITE, peer)
+        if peer.number not in self._strangers:
+            self._since[peer.number] = time.monotonic()
+
+    def late(self) -> list[P]:
+        """Those whose time is over."""
+        if not self._since:
+            return []
+        now = time.monotonic()
+        if now < self._next_look:
+            return []
+        self._next_look = now + _LOOK_EVERY_S
+        return [
+            self._by_number[number]
+            for number, since in self._since.items()
+            if now - since > (STRANGER_S if number in self._strangers else CLIENT_S)
+        ]
+
+    def drop(self, peer: P) -> bool:
+        """Close the connection; False if it was closed before."""
+        if self._by_number.pop(peer.number, None) is None:
+            return False
+        self._strangers.pop(peer.number, None)
+        self._since.pop(peer.number, None)
+        self._selector.unregister(peer.stream)
+        peer.stream.close()
+        return True
+
+    def close(self) -> None:
+        """Drop whoever is left; listening sockets stay open."""
+        for peer in list(self._by_number.values()):
+            self.drop(peer)
+        self._selector.close()
+        if self._spare >= 0:
+            os.close(self._spare)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTS_AT_ONCE):
+            try:
+                connection, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self._make_room(listener, error)
+                return  # otherwise the peer was gone before it was taken
+            try:
+                stream = ReadyStream(connection)
+            except OSError:
+                connection.close()
+                continue
+            self._add(stream)
+
+    def _add(self, stream: ReadyStream) -> None:
+        peer = self._make(self._next_number, stream)
+        self._next_number += 1
+        if len(self._strangers) >= MAX_STRANGERS:
+            self.drop(next(iter(self._strangers.values())))
+        self._by_number[peer.number] = self._strangers[peer.number] = peer
+        self._since[peer.number] = time.monotonic()
+        self._selector.register(stream, selectors.EVENT_READ, peer)
+
+    def _make_room(self, listener: socket.socket, error: OSError) -> None:
+        """There is no descriptor for who knocks: the oldest stranger goes, else who knocks is sent away."""
+        now = time.monotonic()
+        if now - self._told_at >= _TELL_EVERY_S:
+            self._told_at = now
+            log.error(
+                "cannot take another connection: %s (%s); raise it, or connect fewer workers",
+                error.strerror,
+                descriptor_limit(),
+            )
+        if self._strangers:
+            self.drop(next(iter(self._strangers.values())))
+            return
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+        with contextlib.suppress(OSError):
+            listener.accept()[0].close()
+        try:
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            time.sleep(_LOOK_EVERY_S / 10)  # not at full speed until there is one again
+
+    def _flush(self, peer: P) -> None:
+        if peer.number not in self._by_number:
+            return  # dropped since it was found ready
+        try:
+            peer.stream.flush()
+        except ConnectionLostError:
+            # Its end is read like any other: the server forgets what it knows of the client then.
+            self._selector.modify(peer.stream, selectors.EVENT_READ, peer)
+            return
+        if not peer.stream.has_unsent:
+            self._selector.modify(peer.stream, selectors.EVENT_READ, peer)
+        self.note(peer)
