@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robotrials.cli import draw, output
+from robotrials.cli.short_names import shorten
 from robotrials.running.observer import Observer, Progress, TaskProgress
 
 MAX_TASKS = 8
@@ -219,16 +220,17 @@ def _tasks(snapshot: Progress, width: int, n_rows: int, marks: draw.Glyphs) -> l
 
 def _task_grid(tasks: list[TaskProgress], width: int, marks: draw.Glyphs) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=max(12, width // 3))
+    grid.add_column(no_wrap=True)
     for _ in range(2):
         grid.add_column(no_wrap=True, justify="right")
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
-    for task in tasks:
+    names = shorten([task.task for task in tasks], max(10, width // 3), marks.cut).names
+    for task, name in zip(tasks, names, strict=True):
         finished = task.done - task.errors
         succeeded = f"{task.successes} succeeded" if finished else ""
         errors = Text(draw.count(task.errors, "error"), "bold red") if task.errors else Text()
         failures = finished - task.successes
         bar = draw.outcome_bar(task.successes, failures, task.errors, task.planned, min(30, width // 4), marks)
-        grid.add_row(f"  {task.task}", f"{task.done}/{task.planned}", succeeded, bar, errors)
+        grid.add_row(f"  {name}", f"{task.done}/{task.planned}", succeeded, bar, errors)
     return grid

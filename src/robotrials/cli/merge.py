@@ -51,8 +51,8 @@ def run(argv: Sequence[str]) -> int:
         output.text(HELP)
         return COMPLETE
     directories, flags = parse_merge(argv)
+    from robotrials.cli.facts import fact_lines
     from robotrials.cli.outcome import to_rows
-    from robotrials.cli.plan_view import fact_lines
     from robotrials.cli.runner import resume_command, show, write_page
     from robotrials.cli.table import results_table
     from robotrials.running.merging import merge_runs
@@ -67,7 +67,14 @@ def run(argv: Sequence[str]) -> int:
         ("Results", str(merged.output_dir / "eval_info.json")),
         *([("Dataset", str(merged.dataset.plan.path))] if merged.dataset is not None else []),
     ]
-    show([Text(), *results_table(*to_rows(merged.summary), draw.make_console(sys.stdout)), Text(), *fact_lines(facts)])
+    show(
+        [
+            Text(),
+            *results_table(*to_rows(merged.summary, merged.plan.tasks), draw.make_console(sys.stdout)),
+            Text(),
+            *fact_lines(facts),
+        ]
+    )
     if merged.summary.complete:
         return COMPLETE
     left = draw.count(merged.missing, "episode is missing", "episodes are missing")

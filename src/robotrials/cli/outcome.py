@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from rich.text import Text
 from robotrials.cli import draw
 from robotrials.cli.advice import advice_lines
 from robotrials.cli.display import pace
-from robotrials.cli.plan_view import fact_lines, shard_words
+from robotrials.cli.facts import fact_lines
+from robotrials.cli.plan_view import shard_words
 from robotrials.cli.table import Row, Suite, results_table
+from robotrials.plan.task import TaskSpec
 from robotrials.policies import registry as policies
 from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.dataset import DatasetMade
@@ -26,7 +28,7 @@ MAX_ERRORS = 5
 
 def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> list[Text]:
     """All lines; the table first, between empty lines."""
-    suites, overall = to_rows(result.summary)
+    suites, overall = to_rows(result.summary, prepared.plan.tasks)
     facts: list[tuple[str, str | Text]] = [
         ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result)),
@@ -43,24 +45,27 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         Text(),
         *results_table(suites, overall, console, [_row(group) for group in result.summary.groups]),
         Text(),
-        *fact_lines((name, value) for name, value in facts if value),
+        *fact_lines(((name, value) for name, value in facts if value), console),
     ]
 
 
-def to_rows(summary: RunSummary) -> tuple[list[Suite], Row]:
-    """The summary as rows; a suite of one task is one line, ``suite/task`` unless both have the same name."""
+def to_rows(summary: RunSummary, plan: Sequence[TaskSpec] = ()) -> tuple[list[Suite], Row]:
+    """The summary as rows; a suite of one task is one line, ``suite/task`` unless both have the same name. ``plan``
+    gives the tasks their numbers."""
+    ids = {task.key: task.id for task in plan}
     suites = []
     for suite in summary.suites:
         if len(suite.tasks) > 1:
-            suites.append(Suite([_row(task) for task in suite.tasks], _row(suite)))
+            tasks = [_row(task, id=ids.get((suite.name, task.name))) for task in suite.tasks]
+            suites.append(Suite(tasks, _row(suite)))
         else:
             task = suite.tasks[0]
             name = task.name if task.name == suite.name else f"{suite.name}/{task.name}"
-            suites.append(Suite([_row(task, name)]))
+            suites.append(Suite([_row(task, name, ids.get((suite.name, task.name)))]))
     return suites, _row(summary.overall, "Overall")
 
 
-def _row(figures: Figures, name: str | None = None) -> Row:
+def _row(figures: Figures, name: str | None = None, id: int | None = None) -> Row:
     return Row(
         name=name or figures.name,
         successes=figures.n_success,
@@ -70,6 +75,7 @@ def _row(figures: Figures, name: str | None = None) -> Row:
         rate=figures.rate,
         interval=figures.interval,
         steps=figures.mean_steps,
+        id=id,
     )
 
 
