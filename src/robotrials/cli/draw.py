@@ -19,6 +19,7 @@ PIPE_WIDTH = 10_000
 PARTS = (
     ("simulate", "bright_blue"),
     ("render", "magenta"),
+    ("film", "bright_red"),
     ("infer", "cyan"),
     ("wait", "yellow"),
     ("reset", "bright_black"),

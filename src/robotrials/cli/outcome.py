@@ -34,7 +34,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
         ("Ran", _ran(prepared, result)),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
-        ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
+        *_time(result.summary.seconds, prepared.config.eval.record, console),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),
         *advice_lines(prepared, result),
@@ -122,6 +122,18 @@ def _stopping(stopping: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         more = draw.count(stopping["surplus"], "episode")
         lines.append(
             ("", f"{more} had finished beyond the {counted:,} that decided it: kept in the ledger, not counted")
+        )
+    return lines
+
+
+def _time(seconds: Mapping[str, float], record: str, console: Console) -> list[tuple[str, str | Text]]:
+    """Where the time went; what to do where most of it went into films."""
+    split = draw.time_split(seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)
+    lines: list[tuple[str, str | Text]] = [("Time", split)]
+    if seconds.get("film", 0.0) > 0 and max(seconds, key=lambda part: seconds[part]) == "film":
+        fewer = "" if record in ("first:1", "first:0") else "--eval.record=first:1 films one episode of each task, "
+        lines.append(
+            ("", f"films took the most (--eval.record={record}): {fewer}--eval.record=none draws and writes none")
         )
     return lines
 

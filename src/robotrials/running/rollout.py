@@ -145,7 +145,7 @@ class Rollout:
         env.reset(episode)
         session = policy.new_session(episode, task, env if spec.needs_env else None)
         mark = clock()
-        reset_s, simulate_s, render_s, infer_s, wait_s = mark - began, 0.0, 0.0, 0.0, 0.0
+        reset_s, simulate_s, render_s, infer_s, wait_s, film_s = mark - began, 0.0, 0.0, 0.0, 0.0, 0.0
 
         step, looks, video_renders = 0, 0, 0
         reward_sum, reward_max, success = 0.0, -float("inf"), False
@@ -170,7 +170,7 @@ class Rollout:
             for position, action in enumerate(chunk):
                 if video is not None and video.wants(step):
                     mark, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
-                    render_s += spent
+                    film_s += spent
                 reward, terminated, truncated, step_success = env.step(action)
                 now = clock()
                 simulate_s += now - mark
@@ -202,7 +202,7 @@ class Rollout:
                     pulse.phase = "simulate"
         if video is not None:
             _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
-            render_s += spent
+            film_s += spent
         return EpisodeRecord(
             episode=episode.id,
             attempt=attempt,
@@ -220,6 +220,7 @@ class Rollout:
                 render=render_s,
                 infer=infer_s,
                 wait=wait_s,
+                film=film_s,
                 total=clock() - began,
             ),
             started_at=started_at,
