@@ -5,6 +5,7 @@ import pytest
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
+from robotrials.results.record import Timings
 from robotrials.running.time_left import Playing, TimeLeft
 
 
@@ -23,7 +24,7 @@ def first_are_filmed(n: int):  # type: ignore[no-untyped-def]
 
 def played(left: TimeLeft, ids: range, seconds: float, film_s: float = 0.0) -> None:
     for episode in ids:
-        left.learn(episode, seconds, film_s)
+        left.learn(episode, Timings(film=film_s, total=seconds), kept_s=seconds)
         left.settled(episode)
 
 
@@ -58,7 +59,15 @@ def test_what_has_been_played_of_an_episode_is_not_to_come() -> None:
     assert left.estimate([Playing(2, 4.0, 40), Playing(3, 6.0, 60)], 2) == pytest.approx(6.0)
 
 
-def test_an_episode_longer_than_usual_goes_on_to_its_step_limit() -> None:
+def test_an_episode_longer_than_usual_goes_on_as_long_again_or_to_its_step_limit() -> None:
     left = TimeLeft(plan(2, a=500), first_are_filmed(0))
     played(left, range(1), 1.0)
-    assert left.estimate([Playing(1, 4.0, 200)], 1) == pytest.approx(6.0)
+    assert left.estimate([Playing(1, 4.0, 200)], 1) == pytest.approx(4.0)
+    assert left.estimate([Playing(1, 8.0, 400)], 1) == pytest.approx(2.0)
+
+
+def test_a_scene_is_built_once_for_each_task_and_not_for_each_episode() -> None:
+    left = TimeLeft(plan(10, a=100, b=100), first_are_filmed(0))
+    left.learn(0, Timings(total=1.0), kept_s=6.0)
+    left.settled(0)
+    assert left.estimate([], 1) == pytest.approx(9 * 1.0 + 5.0 + 10 * 1.0)

@@ -26,6 +26,7 @@ VERBS = (
     "export",
     "merge",
     "serve",
+    "show",
     "report",
     "leaderboard",
     "push",

@@ -12,7 +12,7 @@ from rich.text import Text
 from robotrials.cli import draw
 from robotrials.cli.advice import advice_lines
 from robotrials.cli.display import pace
-from robotrials.cli.facts import fact_lines
+from robotrials.cli.facts import fact_lines, place
 from robotrials.cli.plan_view import shard_words
 from robotrials.cli.table import Row, Suite, results_table
 from robotrials.plan.task import TaskSpec
@@ -26,19 +26,19 @@ MAX_ERRORS = 5
 """Different error messages shown."""
 
 
-def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> list[Text]:
-    """All lines; the table first, between empty lines."""
+def report_lines(prepared: PreparedRun, result: RunResult, console: Console, ran: str | None = None) -> list[Text]:
+    """All lines; the table first, between empty lines. ``ran`` says what this session did; None: by the figures."""
     suites, overall = to_rows(result.summary, prepared.plan.tasks)
     facts: list[tuple[str, str | Text]] = [
         ("Shard", shard_words(prepared)),
-        ("Ran", _ran(prepared, result)),
+        ("Ran", _ran(prepared, result) if ran is None else ran),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
         *_time(result.summary.seconds, prepared.config.eval.record, console),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),
         *advice_lines(prepared, result),
-        *_places(result.output_dir),
+        *places(result.output_dir),
         *(_dataset(result.dataset) if result.dataset is not None else []),
     ]
     return [
@@ -150,13 +150,17 @@ def _errors(failures: list[str]) -> list[tuple[str, Text]]:
     return lines
 
 
-def _places(directory: Path) -> list[tuple[str, str]]:
-    """Where the results lie."""
-    places = [("Directory", str(directory)), ("Results", str(directory / "eval_info.json"))]
+def places(directory: Path) -> list[tuple[str, Text]]:
+    """Where the results are, what to open first first."""
+    page, info = directory / "report.html", directory / "eval_info.json"
+    found = [("Report", place(page))] if page.exists() else []
+    found.append(("Directory", place(directory)))
+    if info.exists():
+        found.append(("Results", place(info)))
     n_videos = sum(1 for _ in (directory / "videos").rglob("*.mp4"))
     if n_videos:
-        places.append(("Videos", f"{directory / 'videos'} ({n_videos})"))
-    return places
+        found.append(("Videos", place(directory / "videos", f" ({n_videos})")))
+    return found
 
 
 def _dataset(made: DatasetMade) -> list[tuple[str, str]]:

@@ -46,7 +46,7 @@ class Tally:
         """Count a record of an earlier session."""
         self.add(record)
         if not record.is_error:
-            self.played(record, record.timings.total)
+            self._time_left.learn(record.episode, record.timings)
 
     def add(self, record: EpisodeRecord) -> None:
         """Count a record; how long it took is told by ``played``."""
@@ -63,7 +63,7 @@ class Tally:
 
     def played(self, record: EpisodeRecord, seconds: float) -> None:
         """An episode without an error kept a worker for ``seconds``."""
-        self._time_left.learn(record.episode, seconds, record.timings.film)
+        self._time_left.learn(record.episode, record.timings, seconds)
 
     def snapshot(self, playing: Sequence[Playing], workers: int, underway: Underway | None = None) -> Progress:
         """``playing`` are the episodes in flight, which ``workers`` share."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
+from robotrials.results.record import Timings
 
 TaskKey = tuple[str, str]
 Kind = tuple[TaskKey, bool]
@@ -52,18 +53,23 @@ class TimeLeft:
         self._less_film: dict[TaskKey, _Mean] = {}
         self._film = _Mean()
         """Seconds of film for each step of the limit."""
+        self._build = _Mean()
+        """Seconds before the first episode of a task."""
 
     def settled(self, episode: int) -> None:
         """It needs no more time, whatever came of it."""
         self._left[self._kinds[episode]] -= 1
 
-    def learn(self, episode: int, seconds: float, film_s: float) -> None:
-        """An episode was played to its end in ``seconds``, ``film_s`` of them for its video."""
+    def learn(self, episode: int, timings: Timings, kept_s: float | None = None) -> None:
+        """An episode was played to its end; ``kept_s`` is for how long it kept its worker, which may have built the
+        task's scene first."""
         task, filmed = kind = self._kinds[episode]
-        self._seen.setdefault(kind, _Mean()).add(seconds)
+        if kept_s is not None and not self._knows(task):
+            self._build.add(max(0.0, kept_s - timings.total))
+        self._seen.setdefault(kind, _Mean()).add(timings.total)
         if filmed:
-            self._less_film.setdefault(task, _Mean()).add(max(0.0, seconds - film_s))
-            self._film.add(film_s / max(1, self._limits[task]))
+            self._less_film.setdefault(task, _Mean()).add(max(0.0, timings.total - timings.film))
+            self._film.add(timings.film / max(1, self._limits[task]))
 
     def estimate(self, playing: Sequence[Playing], workers: int) -> float | None:
         """Seconds until all is settled, ``workers`` going on at once; None before anything was learnt."""
@@ -76,15 +82,17 @@ class TimeLeft:
             left[self._kinds[one.episode]] -= 1
             rests.append(self._rest(one, means[self._kinds[one.episode]]))
         waiting = sum(means[kind] * n for kind, n in left.items() if n > 0)
+        to_build = {task for (task, _), n in left.items() if n > 0 and not self._knows(task)}
+        waiting += (self._build.value or 0.0) * len(to_build)
         longest = max([*rests, *(means[kind] for kind, n in left.items() if n > 0)], default=0.0)
         return max((sum(rests) + waiting) / max(1, workers), longest)
 
     def _rest(self, one: Playing, mean: float) -> float:
         if one.seconds < mean:
             return mean - one.seconds
-        # Longer than usual: it probably goes on to its step limit.
+        # Longer than usual: probably as long again, and no longer than to its step limit.
         limit = self._limits[self._kinds[one.episode][0]]
-        return one.seconds * (limit - one.step) / one.step if 0 < one.step < limit else 0.0
+        return one.seconds * min(1.0, (limit - one.step) / one.step) if 0 < one.step < limit else 0.0
 
     def _means(self, playing: Iterable[Playing]) -> dict[Kind, float]:
         means = {kind: self._expected(kind) for kind in self._left}
@@ -98,6 +106,9 @@ class TimeLeft:
             seen = self._seen[kind]
             means[kind] = (seen.total + sum(seconds)) / (seen.n + len(seconds))
         return means
+
+    def _knows(self, task: TaskKey) -> bool:
+        return (task, False) in self._seen or (task, True) in self._seen
 
     def _expected(self, kind: Kind) -> float:
         task, filmed = kind
