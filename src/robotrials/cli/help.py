@@ -41,7 +41,7 @@ Verbs
   watch     evaluate the checkpoints of a training: robotrials watch --help
 
   --help    this page, or the page of a verb
-  --version
+  --version, -V
   --debug   show the traceback of an error
 
 Try
@@ -103,7 +103,7 @@ _METAVARS = {
     "bool": "BOOL",
     "str": "NAME",
     "Path": "DIR",
-    "Mapping": "JSON",
+    "Mapping": "{A: B}",
     "eval.record": "WHICH",
     "eval.dataset_cameras": "WHICH",
     "eval.recording_repo_id": "REPO",
