@@ -22,6 +22,7 @@ from pathlib import Path
 import zmq
 
 from robotrials.plan.config import EnvChoice, PolicyChoice
+from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.results.ledger import Ledger
@@ -84,6 +85,14 @@ def run_load(n_workers: int, n_episodes: int, episode_s: float) -> dict[str, flo
         process = subprocess.Popen(
             [*swarm, f"--workers={n_workers}", f"--episode-s={episode_s}"], env={**os.environ, TOKEN_VARIABLE: token}
         )
+        leased_at: list[float] = []
+
+        def record_mode(episode: EpisodeSpec) -> str:
+            """Films nothing; notes when the first lease is given."""
+            if not leased_at:
+                leased_at.append(time.monotonic())
+            return "no"
+
         tally = Tally(plan)
         queue, observer = EpisodeQueue(plan), SilentObserver()
         coordinator = Coordinator(
@@ -92,7 +101,7 @@ def run_load(n_workers: int, n_episodes: int, episode_s: float) -> dict[str, flo
             outcomes=Outcomes(queue, ledger, tally, observer),
             tally=tally,
             job=Job(EnvChoice("load"), PolicyChoice("none"), None, plan.tasks, {}, folder, 20.0, 1.0, 120.0),
-            terms=Terms(lambda episode: "no", lambda episode: ""),
+            terms=Terms(record_mode, lambda episode: ""),
             workers=WorkerPool(SwarmLauncher(process), 120.0, Crew(n_workers)),
             router=router,
             token=token,
@@ -101,7 +110,7 @@ def run_load(n_workers: int, n_episodes: int, episode_s: float) -> dict[str, flo
         began, cpu = time.monotonic(), time.process_time()
         coordinator.run()
         wall, cpu = time.monotonic() - began, time.process_time() - cpu
-        leasing = tally.since_first_lease_s
+        leasing = time.monotonic() - leased_at[0]
         ids = [record.episode for record in ledger.accepted()]
         assert ids == list(range(len(plan))), "an episode is missing or there twice"
         ledger.close()

@@ -95,7 +95,7 @@ def test_an_empty_file_and_an_empty_section_change_nothing(run_yaml: Path) -> No
         ("eval: {n_episodes: null}", "eval.n_episodes must be a whole number, got None"),
         ("eval: {exact: 3}", "eval.exact must be true or false, got 3"),
         ("eval: {order: x}", "eval.order must be one of longest, shuffled, balanced; got 'x'"),
-        ("rename_map: [a, b]", "rename_map must be a map, got ['a', 'b']"),
+        ("rename_map: [a, b]", "rename_map must be a map such as {a: b}, got ['a', 'b']"),
         ("rename_map: {a: 1}", "rename_map must map names to names, got 'a': 1"),
         ("policy: expert", "policy must be a map such as {type: expert}, got 'expert'"),
         ("seed: 1\neval.n_episodes: 2\neval: {n_episodes: 3}", "eval.n_episodes is given twice"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -8,7 +9,7 @@ from rich.console import Console
 from robotrials.cli import draw
 from robotrials.cli.display import MAX_MESSAGES, MAX_TASKS, Heading, LineDisplay, describe, open_display, pace
 from robotrials.cli.display import render_panel as panel
-from robotrials.running.observer import Progress, TaskProgress
+from robotrials.running.observer import Progress, TaskProgress, Underway
 from robotrials.stats.intervals import wilson
 from robotrials.stats.sequential import confidence_sequence, unfinished_sequence
 
@@ -56,8 +57,9 @@ def test_the_panel_says_how_far_how_good_how_long_and_where_the_time_goes() -> N
         "expert on metaworld",
         "0:30, about 0:12 left",
         "102/200  51 %",
-        f"success  {100 * low:.1f} – {100 * high:.1f} %  93 of 100   2 errors",
-        "2 running, 3 workers · 3.4 episodes/s",
+        f"success  93 of 100 so far, {100 * low:.1f} – {100 * high:.1f} % (anytime-valid 95 %)   2 errors",
+        "now      2 running",
+        "3 workers · 3.4 episodes/s",
         "simulate 60 %  render 20 %  infer 10 %  reset 10 %",
     ):
         assert words in text
@@ -100,10 +102,30 @@ def test_the_panel_fits_the_terminal(width: int, height: int) -> None:
 def test_one_line_says_the_same_in_a_log() -> None:
     low, high = unfinished_sequence(93, 100, 2)
     assert describe(ALL) == (
-        f"102/200 episodes (51 %), 93 succeeded [{100 * low:.1f}, {100 * high:.1f}] %, 2 errors, "
+        f"102/200 episodes (51 %), 93 succeeded [{100 * low:.1f}, {100 * high:.1f}] % (anytime-valid 95 %), 2 errors, "
         "2 running, 0:30 elapsed, about 0:12 left"
     )
-    assert describe(progress(WAITING, eta_s=None)) == "0/50 episodes (0 %), 0 errors, 2 running, 0:30 elapsed"
+    assert describe(progress(WAITING, eta_s=None)) == "0/50 episodes (0 %), 2 running, 0:30 elapsed"
+
+
+def test_below_twenty_episodes_no_interval_is_shown() -> None:
+    few = progress(TaskProgress("easy", "reach-v3", planned=50, done=8, successes=8, errors=0))
+    assert "8 of 8 so far" in "\n".join(drawn(few))
+    assert "29" not in "\n".join(drawn(few))
+    assert "8 succeeded so far, 2 running" in describe(few)
+
+
+@pytest.mark.parametrize(
+    ("underway", "words"),
+    [
+        (Underway("loading the policy", 12.3), "loading the policy (12 s)"),
+        (Underway(step=120, step_limit=500), "2 episodes under way, the farthest at step 120 of 500"),
+    ],
+)
+def test_what_is_loaded_and_how_far_episodes_are_is_said_before_any_has_ended(underway: Underway, words: str) -> None:
+    waiting = replace(progress(WAITING, eta_s=None), underway=underway)
+    assert f"now      {words}" in "\n".join(drawn(waiting))
+    assert describe(waiting) == f"0/50 episodes (0 %), {words}, 0:30 elapsed"
 
 
 def test_the_interval_shown_allows_for_looking_and_for_what_still_runs() -> None:
@@ -134,13 +156,14 @@ def lines_at(moments: list[tuple[float, int]], capsys: pytest.CaptureFixture[str
     ("moments", "shown"),
     [
         ([(s, s * 100) for s in range(1, 10)], []),  # a tenth each second: not before ten seconds have gone
-        ([(s, s) for s in range(1, 101)], ["100/1,000"]),  # one a second: not before a tenth is done
+        ([(s, s) for s in range(1, 101)], ["60/1,000"]),  # one a second: not before a tenth is done or a minute gone
         ([(s, s * 20) for s in range(1, 31)], ["200/1,000", "400/1,000", "600/1,000"]),
-        ([(s, 3) for s in range(1, 1250)], ["3/1,000", "3/1,000"]),  # hours without a tenth: every ten minutes
+        ([(s, 3) for s in range(1, 185)], ["3/1,000"] * 3),  # long without a tenth: every minute
+        ([(s, 0) for s in range(1, 75)], ["0/1,000"] * 2),  # nothing has ended: after ten seconds, then every minute
         ([(60, 1000)], []),  # the end is the table's to tell
     ],
 )
-def test_a_log_gets_a_line_every_ten_seconds_or_ten_per_cent_whichever_is_rarer(
+def test_a_log_gets_a_line_every_ten_seconds_or_ten_per_cent_whichever_is_rarer_and_one_a_minute_at_least(
     moments: list[tuple[float, int]], shown: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert lines_at(moments, capsys) == shown

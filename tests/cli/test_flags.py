@@ -106,6 +106,13 @@ def test_a_bare_option_of_a_policy_is_true_and_another_takes_the_next_word() -> 
         ("--rename-mpa={}", "--rename_map"),
         ("--dryrun", "--dry_run"),
         ("--config=run.yaml", "--config_path"),
+        ("-n=5", "--eval.n_episodes=5"),
+        ("-n5", "--eval.n_episodes=5"),
+        ("-n", "--eval.n_episodes=N"),
+        ("--save_video", "--eval.record"),
+        ("--eval.save-video=true", "--eval.record"),
+        ("--eval.instance_id=1", "--eval.shard_id"),
+        ("--instance_id=1", "--eval.shard_id"),
         ("-seed=3", "--seed=3"),
         ("seed=3", "--seed=3"),
         ("policy.type=expert", "--policy.type=expert"),
@@ -169,7 +176,7 @@ def test_a_flag_without_its_value_is_refused(words: list[str]) -> None:
         ("--eval.order=random", "--eval.order must be one of longest, shuffled, balanced; got 'random'"),
         ("--seed=x", "--seed must be a whole number, got 'x'"),
         ('--rename_map={"a": 1}', "--rename_map must map names to names, got 'a': 1"),
-        ("--rename_map=[1]", "--rename_map must be a map, got [1]"),
+        ("--rename_map=[1]", "--rename_map must be a map such as {a: b}, got [1]"),
         ("--dry_run=perhaps", "--dry_run must be true or false, got 'perhaps'"),
     ],
 )
@@ -178,7 +185,7 @@ def test_a_value_of_another_type_is_refused_with_its_flag(word: str, message: st
 
 
 def test_a_broken_rename_map_says_what_json_looks_like() -> None:
-    assert '--rename_map must be JSON such as {"a": "b"}' in refusal(*BOTH, "--rename_map=a:b")
+    assert "--rename_map must be a map such as {a: b}" in refusal(*BOTH, "--rename_map=a:b")
 
 
 def test_a_run_without_benchmark_or_policy_is_refused_with_what_exists() -> None:
@@ -344,3 +351,15 @@ def test_the_method_of_the_intervals_is_one_of_three() -> None:
     assert parse("--stats.interval=jeffreys").stats.interval == "jeffreys"
     with pytest.raises(ConfigError, match=r"--stats.interval must be one of wilson, exact, jeffreys; got 'wald'"):
         parse("--stats.interval=wald")
+
+
+def test_a_short_flag_is_answered_with_the_long_one_and_its_value() -> None:
+    assert "did you mean --eval.n_episodes=5?" in refusal(*BOTH, "-n", "5")
+    assert "robotrials show DIR" in refusal(*BOTH, "--view")
+    assert "robotrials --version" in refusal("-V")
+
+
+@pytest.mark.parametrize("value", ["{a: b, c.d: e}", '{"a": "b", "c.d": "e"}', "{a: 'b', \"c.d\": e, }"])
+def test_a_map_is_json_or_yaml_in_flow_style(value: str) -> None:
+    assert parse(f"--rename_map={value}").rename_map == {"a": "b", "c.d": "e"}
+    assert parse("--ray.runtime_env", value).ray.runtime_env == {"a": "b", "c.d": "e"}

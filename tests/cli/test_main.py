@@ -26,8 +26,9 @@ def test_help_shows_the_verbs(word: str, capsys: pytest.CaptureFixture[str]) -> 
     assert shown.err == ""
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_version(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
     assert capsys.readouterr().out == f"robotrials {robotrials.__version__}\n"
 
 
@@ -35,6 +36,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "told"),
     [
         (["evall"], "unknown verb 'evall' (did you mean eval?)"),
+        (["run", "--env.type=x"], "unknown verb 'run'; write: robotrials eval ..."),
+        (["--run"], "unknown verb '--run'; write: robotrials eval ..."),
+        (["view", "runs/a"], "unknown verb 'view'; write: robotrials show ..., or robotrials report RUN"),
+        (["-n", "5"], "-n comes before any verb; write: robotrials eval --eval.n_episodes=..."),
+        (["--save_video"], "--save_video comes before any verb; write: robotrials eval --eval.record=..."),
+        (["compare", "-n", "5"], "unexpected '-n': flags are written --name=value"),
         (["xyzzy"], "unknown verb 'xyzzy'; verbs: eval, resume"),
         (["--seed=1"], "--seed=1 comes before any verb; write: robotrials eval --seed=1"),
         (BROKEN, "unknown flag --sede (did you mean --seed?)"),

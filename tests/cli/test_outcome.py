@@ -90,6 +90,21 @@ def test_a_run_that_stopped_early_says_that_the_intervals_of_the_table_are_not_m
     assert line not in " ".join(report(prepared, undecided).split())
 
 
+def test_films_that_took_the_most_are_named_with_the_flag_that_makes_fewer(
+    summary: RunSummary, prepared: PreparedRun
+) -> None:
+    def text(film_s: float) -> str:
+        seconds = {"reset": 1.0, "simulate": 6.0, "render": 0.0, "infer": 1.0, "wait": 0.0, "film": film_s}
+        overall = replace(summary.overall, seconds=seconds)
+        return report(prepared, result(replace(summary, overall=overall), prepared.output_dir))
+
+    flag = f"--eval.record={prepared.config.eval.record}"
+    assert "film 80 %" in text(32.0)
+    assert f"films took the most ({flag})" in text(32.0)
+    assert "--eval.record=none draws and writes none" in text(32.0)
+    assert "films took" not in text(5.0)
+
+
 def test_an_inexact_run_says_so(summary: RunSummary, prepared: PreparedRun) -> None:
     outcome = result(summary, prepared.output_dir)
     assert "--eval.exact=false" not in report(prepared, outcome)

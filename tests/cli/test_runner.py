@@ -122,7 +122,7 @@ def test_a_dry_run_shows_the_plan_and_starts_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert not run.exists()
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["toys", "a", "4", "1000–1003", "60", "Go", "to", "the", "goal", "of", "a"] in lines
+    assert ["a", "4", "1000–1003", "60", "Go", "to", "the", "goal", "of", "a"] in lines
     assert ["Episodes", "8", "episodes", "of", "2", "tasks"] in lines
     assert ["Workers", "2", "processes"] in lines
     assert ["observation.state", "float32[2]"] in lines

@@ -32,7 +32,7 @@ FULL = EpisodeRecord(
     reward_max=-1e-300,
     looks=9,
     renders=31,
-    timings=Timings(reset=0.1, simulate=0.2, render=0.3, infer=0.4, wait=0.5, total=1.5),
+    timings=Timings(reset=0.1, simulate=0.2, render=0.3, infer=0.4, wait=0.5, film=0.25, total=1.75),
     video="videos/easy/push-v3/3.mp4",
     error=None,
     started_at=1.7e9 + 1 / 3,
@@ -371,3 +371,19 @@ def test_marks_are_kept_of_results_alone(ledger: Ledger) -> None:
     ledger.record([(dataclasses.replace(success(1), marks=("success_lost",)), True), (success(2), True)])
     ledger.record([(dataclasses.replace(success(2, 2), marks=("solved_at_once",)), True)])  # too late to be its result
     assert ledger.marks() == {1: ("success_lost",)}
+
+
+def test_a_ledger_without_the_time_of_films_is_read_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.create(path, {}) as ledger:
+        ledger.record([(FULL, True)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE attempts DROP COLUMN film_s")
+    connection.close()
+    older = dataclasses.replace(FULL, timings=dataclasses.replace(FULL.timings, film=0.0))
+    with Ledger.open(path, read_only=True) as ledger:
+        assert list(ledger.accepted()) == [older]
+    later = dataclasses.replace(FULL, episode=FULL.episode + 1)
+    with Ledger.open(path) as ledger:
+        ledger.record([(later, True)])
+        assert list(ledger.accepted()) == [older, later]

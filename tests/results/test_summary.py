@@ -79,7 +79,7 @@ def test_the_whole_run_is_the_mean_over_all_tasks_that_have_a_rate(ledger: Ledge
 def test_the_time_of_all_results_is_split_by_where_it_went(ledger: Ledger) -> None:
     fill(ledger)
     summary = summarize(ledger, plan())
-    six = {"reset": 3.0, "simulate": 6.0, "render": 12.0, "infer": 1.5, "wait": 0.75}
+    six = {"reset": 3.0, "simulate": 6.0, "render": 12.0, "infer": 1.5, "wait": 0.75, "film": 0.0}
     assert summary.seconds == six
     assert summary.suites[0].tasks[1].seconds == {name: value / 3 for name, value in six.items()}
 

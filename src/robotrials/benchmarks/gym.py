@@ -31,7 +31,7 @@ class GymConfig(BenchmarkConfig):
     task: str = option("", "another way to write --env.id")
     id: str = option("", "registered ids, comma-separated: FetchReach-v4, gym_pusht/PushT-v0, module:Name-v0")
     imports: tuple[str, ...] = option((), "modules to import first, because they register the ids")
-    kwargs: Mapping[str, Any] = option({}, "arguments of gymnasium.make, as JSON")
+    kwargs: Mapping[str, Any] = option({}, "arguments of gymnasium.make, as {a: b}")
     success: str = option("", SUCCESS_HELP)
     end_on_success: bool = option(False, "end an episode at its first success, even if the environment goes on")
     state: tuple[str, ...] = option((), "entries joined to observation.state, a/b for b within a; default: all vectors")

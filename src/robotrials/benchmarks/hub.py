@@ -33,7 +33,7 @@ class HubConfig(BenchmarkConfig):
 
     task: str = option("", "a suite of those that make_env returns; default: all of them")
     repo: str = option("", "org/name, org/name@revision, org/name@revision:file.py, or a folder or file here")
-    kwargs: Mapping[str, Any] = option({}, "further arguments of make_env, as JSON")
+    kwargs: Mapping[str, Any] = option({}, "further arguments of make_env, as {a: b}")
     success: str = option("", SUCCESS_HELP)
     max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
     fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")

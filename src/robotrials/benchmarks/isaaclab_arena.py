@@ -47,7 +47,7 @@ class IsaacLabArenaConfig(BenchmarkConfig):
     episode_length: int = option(300, "step limit of an episode")
     fps: float = option(30.0, "control rate in Hz")
     device: str = option("cuda:0", "the GPU that simulates")
-    kwargs: Mapping[str, Any] = option({}, "further settings of that environment, as JSON")
+    kwargs: Mapping[str, Any] = option({}, "further settings of that environment, as {a: b}")
     trust_remote_code: bool = option(False, "run the code of that repository: --trust_remote_code=true is the same")
 
 

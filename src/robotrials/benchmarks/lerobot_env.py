@@ -31,7 +31,7 @@ class LeRobotEnvConfig(BenchmarkConfig):
 
     task: str = option("", "the config's task; default: its own")
     config: str = option("", "LeRobot's name of the environment: pusht, aloha, libero, or a plugin's")
-    options: Mapping[str, Any] = option({}, 'further fields of that config, as JSON: {"obs_type": "pixels"}')
+    options: Mapping[str, Any] = option({}, "further fields of that config: {obs_type: pixels}")
     plugins: tuple[str, ...] = option((), "modules to import first, because they register it")
     success: str = option("", SUCCESS_HELP)
     max_steps: int = option(0, "step limit of an episode; 0: the environment's own")

@@ -44,7 +44,7 @@ class LiberoConfig(BenchmarkConfig):
     task: str = option("libero_10", "suites, comma-separated: libero_spatial, libero_object, libero_goal, ...")
     task_ids: str | None = option(None, "only these tasks of each suite, such as 0,3,7")
     camera_name: str = option(",".join(DEFAULT_NAMES), "cameras, comma-separated; the first is the video's")
-    camera_name_mapping: Mapping[str, str] | None = option(None, "camera to name in observation.images.NAME, as JSON")
+    camera_name_mapping: Mapping[str, str] | None = option(None, "camera to name in observation.images.NAME: {a: b}")
     observation_height: int = option(360, "height of images in pixels")
     observation_width: int = option(360, "width of images in pixels")
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos"))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from robotrials.cli import draw
-from robotrials.cli.plan_view import fact_lines
+from robotrials.cli.facts import fact_lines, wrapped
+from robotrials.cli.grid import Grid, Line, Section
 from robotrials.results.comparison import Comparison, ComparisonReport, Side
 from robotrials.results.pairing import Pair
-from robotrials.results.verdict import BETTER, WORSE, Line, p_words
+from robotrials.results.verdict import BETTER, WORSE, p_words
+from robotrials.results.verdict import Line as TaskLine
 
+_NAME_ROOM = 16
+"""Cells a task's name should have before another column is worth its place."""
 _STYLES = {BETTER: "bold green", WORSE: "bold red"}
 
 
@@ -24,7 +29,7 @@ def comparison_lines(report: ComparisonReport, console: Console, n_listed: int) 
     for comparison in report.against_first:
         lines += _against_first(comparison, report, console, marks, n_listed)
     notes = [*report.notes, *_setup_notes(report)]
-    lines += fact_lines(("Notes" if i == 0 else "", Text(note)) for i, note in enumerate(notes))
+    lines += fact_lines((("Notes" if i == 0 else "", Text(note)) for i, note in enumerate(notes)), console)
     return lines
 
 
@@ -44,20 +49,17 @@ def _sides(report: ComparisonReport, console: Console, marks: draw.Glyphs) -> li
     ranking = report.ranking
     order = ranking.order if ranking else range(len(report.sides))
     titles = ["Run", "Success", "Rate", "95 % interval", "Errors", *(["Letters"] if ranking else [])]
-    grid = [[Text(title, "bold") for title in titles]]
+    runs = []
     for place, at in enumerate(order):
         side = report.sides[at]
-        name = side.name + (" (baseline)" if at == 0 else "")
-        grid.append(
-            [
-                Text(name),
-                Text(f"{side.successes}/{side.finished}"),
-                *_rate(side, marks),
-                Text(str(side.errors), "bold red" if side.errors else "bright_black"),
-                *([Text(ranking.letters[place], "bold")] if ranking else []),
-            ]
-        )
-    lines = _ruled(grid, "lrrrr" + ("l" if ranking else ""), console, marks)
+        cells = [
+            Text(f"{side.successes}/{side.finished}"),
+            *_rate(side, marks),
+            Text(str(side.errors), "bold red" if side.errors else "bright_black"),
+            *([Text(ranking.letters[place], "bold")] if ranking else []),
+        ]
+        runs.append(Line(side.name + (" (baseline)" if at == 0 else ""), cells))
+    lines = Grid(titles, "lrrrr" + ("l" if ranking else ""), [Section(runs)]).render(console)
     if ranking:
         lines.append(
             Text(f"Runs that share a letter cannot be told apart (Holm, {report.options.level:g})", "bright_black")
@@ -75,48 +77,74 @@ def _against_first(
     comparison: Comparison, report: ComparisonReport, console: Console, marks: draw.Glyphs, n_listed: int
 ) -> list[Text]:
     one, other = comparison.baseline.name, comparison.other.name
-    lines = [Text(f"{other} against {one}", "bold"), Text(comparison.pairing.why, "bright_black"), Text()]
-    lines += _table(comparison, console, marks)
+    why = Text(comparison.pairing.why, "bright_black")
+    lines = [Text(f"{other} against {one}", "bold"), *wrapped(why, console.width, console), Text()]
+    lines += _table(comparison, report.task_ids, console, marks)
     lines.append(Text())
     verdict = Text(comparison.verdict.words, _STYLES.get(comparison.verdict.kind, "bold"))
     facts: list[tuple[str, str | Text]] = [("Verdict", verdict), ("Tests", _tests(comparison))]
     if comparison.pairing.paired:
         facts += _differing(comparison, report, n_listed)
-    return [*lines, *fact_lines(facts), Text()]
+    return [*lines, *fact_lines(facts, console), Text()]
 
 
-def _table(comparison: Comparison, console: Console, marks: draw.Glyphs) -> list[Text]:
-    titles = ["Task", "Baseline", "Other", "Difference", "95 % interval", "p"]
-    paired = comparison.pairing.paired
-    if paired:
-        titles.insert(4, "Won-lost")
-    rows = [*comparison.tasks, *comparison.groups]
+def _table(comparison: Comparison, ids: Mapping[str, int], console: Console, marks: draw.Glyphs) -> list[Text]:
+    titles = ["Baseline", "Other", "Difference", "95 % interval", "p"]
+    if comparison.pairing.paired:
+        titles.insert(3, "Won-lost")
+    grid = _grid(comparison, titles, ids, marks)
+    for optional in ("Won-lost", "95 % interval"):
+        if grid.room_for_names(console.width) >= min(grid.longest_name(full=False), _NAME_ROOM):
+            break
+        titles = [title for title in titles if title != optional]
+        grid = _grid(comparison, titles, ids, marks)
+    lines = grid.render(console)
     if len(comparison.tasks) > 1:
-        rows.append(comparison.overall)
-    grid = [[Text(title, "bold") for title in titles]] + [_cells(line, paired, marks) for line in rows]
-    lines = _ruled(grid, "l" + "r" * (len(titles) - 1), console, marks)
-    if len(comparison.tasks) > 1:
-        lines.insert(-1, lines[1])
         lines.append(Text("The p of single tasks is not corrected for their number", "bright_black"))
     return lines
 
 
-def _cells(line: Line, paired: bool, marks: draw.Glyphs) -> list[Text]:
-    style = "bold" if line.name == "Overall" else ""
-    cells = [Text(line.name, style)]
-    for (_, n), rate in zip((line.baseline, line.other), line.rates, strict=True):
-        cells.append(Text("none", "bright_black") if rate is None or not n else Text(draw.percent(rate)))
-    if line.difference is None or line.interval is None or line.p is None:
-        return cells + [Text()] * (4 if paired else 3)
-    low, high = line.interval
-    cells.append(Text(f"{100 * line.difference:+.1f}", "bold"))
-    if paired:
-        cells.append(Text(f"{line.wins}-{line.losses}"))
-    cells += [
-        Text(f"{100 * low:+.1f} {marks.interval} {100 * high:+.1f}"),
-        Text(p_words(line.p).removeprefix("p ").removeprefix("= ")),
+def _grid(comparison: Comparison, titles: Sequence[str], ids: Mapping[str, int], marks: draw.Glyphs) -> Grid:
+    sections = _by_suite(comparison.tasks, titles, ids, marks)
+    if comparison.groups:
+        sections.append(Section([Line(line.name, _cells(line, titles, marks)) for line in comparison.groups]))
+    if len(comparison.tasks) > 1:
+        overall = comparison.overall
+        sections.append(Section([Line(overall.name, _cells(overall, titles, marks), style="bold")], ruled=True))
+    return Grid(["Task", *titles], "l" + "r" * len(titles), sections)
+
+
+def _by_suite(
+    tasks: Sequence[TaskLine], titles: Sequence[str], ids: Mapping[str, int], marks: draw.Glyphs
+) -> list[Section]:
+    """A section for every suite of several tasks, under its name; the others are lines of one without a title."""
+    suites: dict[str, list[Line]] = {}
+    alone: list[Line] = []
+    members = Counter(line.name.partition("/")[0] for line in tasks if "/" in line.name)
+    for task in tasks:
+        suite, _, name = task.name.partition("/")
+        cells, number = _cells(task, titles, marks), ids.get(task.name)
+        if members[suite] > 1:
+            suites.setdefault(suite, []).append(Line(name, cells, number))
+        else:
+            alone.append(Line(task.name, cells, number))
+    return [
+        *([Section(alone)] if alone else []),
+        *(Section(own, Line(suite, style="bold")) for suite, own in suites.items()),
     ]
-    return cells
+
+
+def _cells(line: TaskLine, titles: Sequence[str], marks: draw.Glyphs) -> list[Text]:
+    cells: dict[str, Text] = {}
+    for title, (_, n), rate in zip(("Baseline", "Other"), (line.baseline, line.other), line.rates, strict=True):
+        cells[title] = Text("none", "bright_black") if rate is None or not n else Text(draw.percent(rate))
+    if line.difference is not None and line.interval is not None and line.p is not None:
+        low, high = line.interval
+        cells["Difference"] = Text(f"{100 * line.difference:+.1f}", "bold")
+        cells["Won-lost"] = Text(f"{line.wins}-{line.losses}")
+        cells["95 % interval"] = Text(f"{100 * low:+.1f} {marks.interval} {100 * high:+.1f}")
+        cells["p"] = Text(p_words(line.p).removeprefix("p ").removeprefix("= "))
+    return [cells.get(title, Text()) for title in titles]
 
 
 def _tests(comparison: Comparison) -> str:
@@ -166,9 +194,3 @@ def _pair_lines(pair: Pair, one: Path, other: Path) -> list[Text]:
 def _folder(path: str) -> Path:
     found = Path(path)
     return found.parent if found.suffix == ".json" else found
-
-
-def _ruled(grid: Sequence[Sequence[Text]], justify: str, console: Console, marks: draw.Glyphs) -> list[Text]:
-    lines = draw.lay_out(grid, justify, console.width, marks)
-    rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
-    return [lines[0], rule, *lines[1:]]

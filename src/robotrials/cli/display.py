@@ -14,12 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from robotrials.cli import draw, output
+from robotrials.cli.short_names import shorten
 from robotrials.running.observer import Observer, Progress, TaskProgress
 
 MAX_TASKS = 8
 """Tasks shown at once."""
 MAX_MESSAGES = 20
 """Messages shown in all: a run that errs ten thousand times must not scroll its own progress away."""
+
+
+LEAST_FOR_INTERVAL = 20
+"""Episodes that must have ended before their interval is shown: with eight of eight it begins at 30 %."""
+ANYTIME = "anytime-valid 95 %"
+"""The interval that is shown while a run goes on: it holds however often one looks (``stats/sequential.py``)."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,8 @@ class LiveDisplay:
 
 
 class LineDisplay:
-    """Plain lines for logs: one every ten seconds or ten per cent, whichever is rarer, and one every ten minutes."""
+    """Plain lines for logs: one every ten seconds or ten per cent, whichever is rarer, but one a minute at least, and
+    one after ten seconds in which no episode has ended."""
 
     def __init__(self, heading: Heading, clock: Callable[[], float] = time.monotonic) -> None:
         self._heading = heading
@@ -89,14 +97,17 @@ class LineDisplay:
         self._messages = _Messages()
         self._last_at = clock()
         self._last_done = heading.done_before
+        self._n_lines = 0
 
     def on_progress(self, snapshot: Progress) -> None:
         now, done = self._clock(), snapshot.done
         waited = now - self._last_at
         a_tenth = (done - self._last_done) * 10 >= snapshot.planned
-        if done >= snapshot.planned or not ((waited >= 10.0 and a_tenth) or waited >= 600.0):
+        is_due = waited >= 60.0 or (waited >= 10.0 and (a_tenth or (self._n_lines == 0 and done == self._last_done)))
+        if done >= snapshot.planned or not is_due:
             return
         self._last_at, self._last_done = now, done
+        self._n_lines += 1
         output.line(describe(snapshot))
 
     def on_message(self, text: str) -> None:
@@ -105,17 +116,37 @@ class LineDisplay:
 
 
 def describe(snapshot: Progress) -> str:
-    """One line: ``123/200 episodes (61 %), 117 succeeded [86.1, 97.8] %, 1 error, ...``."""
+    """One line: ``123/200 episodes (61 %), 117 succeeded so far, 1 error, 8 episodes under way, ...``."""
     parts = [f"{snapshot.done:,}/{snapshot.planned:,} episodes ({_share_done(snapshot)})"]
-    interval = draw.valid_interval(snapshot)
-    if interval is not None:
-        parts.append(f"{snapshot.successes:,} succeeded [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}] %")
-    parts.append(draw.count(snapshot.errors, "error"))
-    parts.append(f"{snapshot.running} running")
+    if snapshot.successes + snapshot.failures:
+        interval = _shown_interval(snapshot)
+        words = f" [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}] % ({ANYTIME})" if interval else " so far"
+        parts.append(f"{snapshot.successes:,} succeeded{words}")
+    if snapshot.errors:
+        parts.append(draw.count(snapshot.errors, "error"))
+    parts.append(_doing(snapshot) or f"{snapshot.running} running")
     parts.append(f"{draw.duration(snapshot.elapsed_s)} elapsed")
     if snapshot.eta_s is not None:
         parts.append(f"about {draw.duration(snapshot.eta_s)} left")
     return ", ".join(parts)
+
+
+def _shown_interval(snapshot: Progress) -> tuple[float, float] | None:
+    """None where so few have ended that it would say next to nothing."""
+    finished = snapshot.successes + snapshot.failures
+    return draw.valid_interval(snapshot) if finished >= LEAST_FOR_INTERVAL else None
+
+
+def _doing(snapshot: Progress) -> str:
+    """What is loaded (``loading the policy (12 s)``), or how far the episodes in flight are."""
+    now = snapshot.underway
+    if now.stage:
+        return f"{now.stage} ({now.stage_s:.0f} s)"
+    if not snapshot.running or not now.step_limit:
+        return ""
+    at = f"step {now.step:,} of {now.step_limit:,}"
+    words = f"{draw.count(snapshot.running, 'episode')} under way"
+    return f"{words}, {at}" if snapshot.running == 1 else f"{words}, the farthest at {at}"
 
 
 def render_panel(heading: Heading, snapshot: Progress, console: Console) -> Group:
@@ -126,13 +157,14 @@ def render_panel(heading: Heading, snapshot: Progress, console: Console) -> Grou
         Text(),
         _ends(Text(heading.title, "bold"), _clock_text(snapshot), width),
         _progress_line(snapshot, width, marks),
-        _ends(_rate_text(snapshot, marks), _pace_text(heading, snapshot, marks), width),
+        _rate_text(snapshot, marks),
+        _ends(_now_text(snapshot), _pace_text(heading, snapshot, marks), width),
     ]
     split = draw.time_split(snapshot.seconds, marks, bar_width=16 if width >= 90 else 0)
     if split.plain:
         lines.append(Text.assemble(("time     ", "bright_black"), split))
     if len(snapshot.per_task) > 1:
-        lines += _tasks(snapshot, width, max(0, min(MAX_TASKS, console.height - 9)), marks)
+        lines += _tasks(snapshot, width, max(0, min(MAX_TASKS, console.height - 10)), marks)
     for line in lines:
         if isinstance(line, Text):
             line.no_wrap, line.overflow = True, "ellipsis"
@@ -166,19 +198,24 @@ def _share_done(snapshot: Progress) -> str:
 
 def _rate_text(snapshot: Progress, marks: draw.Glyphs) -> Text:
     text = Text.assemble(("success  ", "bright_black"))
-    interval = draw.valid_interval(snapshot)
-    if interval is None:
+    finished = snapshot.successes + snapshot.failures
+    interval = _shown_interval(snapshot)
+    if not finished:
         text.append("no outcome yet", "bright_black")
     else:
-        text.append(f"{draw.interval(*interval, marks)} %", "bold green")
-        text.append(f"  {snapshot.successes:,} of {snapshot.successes + snapshot.failures:,}")
+        text.append(f"{snapshot.successes:,} of {finished:,}", "bold green")
+        text.append(f" so far, {draw.interval(*interval, marks)} % ({ANYTIME})" if interval else " so far")
     if snapshot.errors:
         text.append(f"   {draw.count(snapshot.errors, 'error')}", "bold red")
     return text
 
 
+def _now_text(snapshot: Progress) -> Text:
+    return Text.assemble(("now      ", "bright_black"), _doing(snapshot) or f"{snapshot.running} running")
+
+
 def _pace_text(heading: Heading, snapshot: Progress, marks: draw.Glyphs) -> Text:
-    parts = [f"{snapshot.running} running, {draw.count(snapshot.workers, 'worker')}"]
+    parts = [draw.count(snapshot.workers, "worker")]
     fresh = snapshot.done - heading.done_before
     if fresh > 0 and snapshot.elapsed_s > 0:
         parts.append(pace(fresh / snapshot.elapsed_s))
@@ -219,16 +256,17 @@ def _tasks(snapshot: Progress, width: int, n_rows: int, marks: draw.Glyphs) -> l
 
 def _task_grid(tasks: list[TaskProgress], width: int, marks: draw.Glyphs) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=max(12, width // 3))
+    grid.add_column(no_wrap=True)
     for _ in range(2):
         grid.add_column(no_wrap=True, justify="right")
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
-    for task in tasks:
+    names = shorten([task.task for task in tasks], max(10, width // 3), marks.cut).names
+    for task, name in zip(tasks, names, strict=True):
         finished = task.done - task.errors
         succeeded = f"{task.successes} succeeded" if finished else ""
         errors = Text(draw.count(task.errors, "error"), "bold red") if task.errors else Text()
         failures = finished - task.successes
         bar = draw.outcome_bar(task.successes, failures, task.errors, task.planned, min(30, width // 4), marks)
-        grid.add_row(f"  {task.task}", f"{task.done}/{task.planned}", succeeded, bar, errors)
+        grid.add_row(f"  {name}", f"{task.done}/{task.planned}", succeeded, bar, errors)
     return grid

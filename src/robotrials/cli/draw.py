@@ -13,12 +13,13 @@ from rich.text import Text
 from robotrials.running.observer import Progress
 from robotrials.stats.sequential import unfinished_sequence
 
-PIPE_WIDTH = 100
-"""Columns when there is no terminal to ask and COLUMNS is not set."""
+PIPE_WIDTH = 10_000
+"""Columns when there is no terminal to ask and COLUMNS is not set: nothing that a program reads is cut."""
 
 PARTS = (
     ("simulate", "bright_blue"),
     ("render", "magenta"),
+    ("film", "bright_red"),
     ("infer", "cyan"),
     ("wait", "yellow"),
     ("reset", "bright_black"),
@@ -138,30 +139,8 @@ def time_split(seconds: Mapping[str, float], marks: Glyphs, bar_width: int = 0) 
     return text
 
 
-def lay_out(
-    rows: Sequence[Sequence[Text]], justify: str, width: int, marks: Glyphs, gap: int = 3, elastic: int = 0
-) -> list[Text]:
-    """Rows of cells as lines with aligned columns; ``justify`` has one letter a column, ``l`` or ``r``.
-
-    Where ``width`` is too small, column ``elastic`` gives way, down to 8 cells: words are cut, figures never.
-    """
-    rooms = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
-    others = sum(rooms) - rooms[elastic] + gap * (len(rooms) - 1)
-    rooms[elastic] = min(rooms[elastic], max(8, width - others))
-    lines = []
-    for row in rows:
-        line = Text(style=row[0].style, no_wrap=True)
-        for i, (cell, room, side) in enumerate(zip(row, rooms, justify, strict=True)):
-            shown = _cut(cell, room, marks)
-            space = " " * (room - shown.cell_len)
-            line.append(" " * gap if i else "")
-            line.append_text(Text.assemble(space, shown) if side == "r" else Text.assemble(shown, space))
-        line.rstrip()
-        lines.append(line)
-    return lines
-
-
-def _cut(cell: Text, room: int, marks: Glyphs) -> Text:
+def cut(cell: Text, room: int, marks: Glyphs) -> Text:
+    """``cell`` in at most ``room`` cells: words are cut at the end."""
     if cell.cell_len <= room:
         return cell
     shorter = cell.copy()

@@ -35,9 +35,35 @@ ALIASES = {
 }
 """Flags that users of other evaluators type, and ours."""
 
+MEANT = {
+    "n": "eval.n_episodes",
+    "num_episodes": "eval.n_episodes",
+    "episodes": "eval.n_episodes",
+    "o": "output_dir",
+    "eval.instance_id": "eval.shard_id",
+    "instance_id": "eval.shard_id",
+    **{
+        f"{section}{name}": "eval.record"
+        for section in ("", "eval.", "env.")
+        for name in (
+            "save_video",
+            "save_videos",
+            "video",
+            "videos",
+            "record_video",
+            "n_videos",
+            "max_episodes_rendered",
+        )
+    },
+}
+"""Names that other programs have for these flags; they say the same in other values, so none is taken."""
+AFTERWARDS = ("view", "show", "report")
+"""What people ask of a run when it has ended, which verbs do."""
+
 KNOWN = (*NAMED, *SET, *TOP, *LINE_ONLY, *lerobot_flags.NAMES)
 BOOLEAN = {name for name, hint in {**TOP, **SET, **LINE_ONLY}.items() if hint is bool} | lerobot_flags.BOOLEAN
 TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
+_SHORT = re.compile(r"-([no])=?(.*)")
 _NUMBER = re.compile(r"-(\d|\.\d|inf)")
 
 
@@ -97,7 +123,7 @@ def read_flags(argv: Sequence[str]) -> dict[str, str]:
     while words:
         word = words.pop(0)
         if not word.startswith("--") or word == "--":
-            raise ConfigError(_leftover(word))
+            raise ConfigError(_leftover(word if word not in ("-n", "-o") or not words else f"{word}={words[0]}"))
         written, equals, value = word[2:].partition("=")
         name = written.replace("-", "_")
         name = ALIASES.get(name, name)
@@ -145,6 +171,10 @@ def _is_flag(name: str, known: Sequence[str] = KNOWN) -> bool:
 
 def _nearest(name: str, known: Sequence[str], dashes: str) -> str:
     """The right name for a wrong one: the same last word elsewhere (``--task``), a section alone, or the closest."""
+    if name in MEANT:
+        return f" (did you mean {dashes}{MEANT[name]}?)"
+    if name in AFTERWARDS:
+        return "; when it has ended: robotrials show DIR prints its table, robotrials report DIR makes its page"
     leaf = name.rsplit(".", 1)[-1]
     for same in ([flag for flag in known if flag.rsplit(".", 1)[-1] == leaf], [f"{leaf}.type"]):
         if len(same) == 1 and same[0] in known:
@@ -154,9 +184,15 @@ def _nearest(name: str, known: Sequence[str], dashes: str) -> str:
 
 def _leftover(word: str) -> str:
     """What to say of a word that is neither a flag nor a flag's value."""
-    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    name, equals, value = word.lstrip("-").partition("=")
+    name = name.replace("-", "_")
+    if word == "-V":
+        return "-V prints the version: robotrials --version"
+    if short := _SHORT.fullmatch(word):
+        name, value = MEANT[short[1]], short[2]
+        return f"unexpected {word!r} (did you mean --{name}={value or 'N'}?)"
     if _is_flag(name):
-        hint = f" (did you mean --{word.lstrip('-')}?)"
+        hint = f" (did you mean --{name}{equals}{value}?)"
     else:
         hint = _nearest(name, KNOWN, "--") if name else ""
     return f"unexpected {word!r}: flags are written --name=value{hint}"

@@ -31,6 +31,7 @@ Verbs
   merge     make one run out of shards: robotrials merge --help
   worker    join a run from this machine or another: robotrials worker --help
   serve     put a policy behind an address: robotrials serve --help
+  show      the table of a run again, or to paste: robotrials show RUN
   report    one HTML page of runs, with videos: robotrials report --help
   leaderboard
             models by suites, ranked, with ties: robotrials leaderboard --help
@@ -40,7 +41,7 @@ Verbs
   watch     evaluate the checkpoints of a training: robotrials watch --help
 
   --help    this page, or the page of a verb
-  --version
+  --version, -V
   --debug   show the traceback of an error
 
 Try
@@ -60,7 +61,7 @@ usage: robotrials resume DIR [--dry_run] [--stats.interval=NAME]
 
 Go on with the run in DIR, as it was configured there. Finished episodes are
 kept; episodes that ended in an error are tried again. On a finished run this
-only prints its table.
+only prints its table, and needs neither simulator nor policy.
 
   --dry_run   print the plan and what is left of it; start nothing
   --stats.interval=wilson|exact|jeffreys
@@ -102,7 +103,7 @@ _METAVARS = {
     "bool": "BOOL",
     "str": "NAME",
     "Path": "DIR",
-    "Mapping": "JSON",
+    "Mapping": "{A: B}",
     "eval.record": "WHICH",
     "eval.dataset_cameras": "WHICH",
     "eval.recording_repo_id": "REPO",

@@ -10,6 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from robotrials.cli import draw, output
+from robotrials.cli.grid import Grid, Line, Section
 from robotrials.cli.runner import show
 
 STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red", "kept": "green", "BROKEN": "bold red"}
@@ -18,13 +19,9 @@ STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red", "kept": "gr
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], elastic: int) -> None:
     """A line for each row under a line of titles; column ``elastic`` is cut where the console is too narrow."""
-    console = draw.make_console(sys.stdout)
-    marks = draw.glyphs(console)
-    grid = [[Text(title, "bold") for title in titles]]
-    grid += [[Text(cell, STYLES.get(cell, "")) for cell in row] for row in rows]
-    lines = draw.lay_out(grid, "l" * len(titles), console.width, marks, elastic=elastic)
-    rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
-    show([lines[0], rule, *lines[1:]])
+    lines = [Line(row[0], [Text(cell, STYLES.get(cell, "")) for cell in row[1:]]) for row in rows]
+    grid = Grid(titles, "l" * len(titles), [Section(lines)], words=elastic or None)
+    show(grid.render(draw.make_console(sys.stdout)))
 
 
 def print_json(value: Any) -> None:

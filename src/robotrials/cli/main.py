@@ -26,6 +26,7 @@ VERBS = (
     "export",
     "merge",
     "serve",
+    "show",
     "report",
     "leaderboard",
     "push",
@@ -72,7 +73,7 @@ def _dispatch(words: list[str]) -> int:
 
         output.text(OVERVIEW)
         return COMPLETE if words else MISCONFIGURED
-    if words[0] == "--version":
+    if words[0] in ("--version", "-V", "version"):
         output.text(f"robotrials {__version__}\n")
         return COMPLETE
     verb, rest = words[0], words[1:]
@@ -82,11 +83,31 @@ def _dispatch(words: list[str]) -> int:
     return status
 
 
+MEANT = {
+    **dict.fromkeys(("run", "evaluate", "test", "play", "start"), "eval"),
+    **dict.fromkeys(("view", "table", "results", "status"), "show"),
+    **dict.fromkeys(("html", "open"), "report"),
+    **dict.fromkeys(("diff", "vs"), "compare"),
+    **dict.fromkeys(("continue", "restart"), "resume"),
+    **dict.fromkeys(("list", "install"), "bench"),
+    **dict.fromkeys(("check", "diagnose"), "doctor"),
+}
+"""What other programs call these verbs."""
+
+
 def _unknown(verb: str) -> str:
     from robotrials.plan.options import nearest
 
+    meant = MEANT.get(verb.lstrip("-"))
+    if meant is not None:
+        more = ", or robotrials report RUN for its page" if meant == "show" else ""
+        return f"unknown verb {verb!r}; write: robotrials {meant} ...{more}"
     if verb.startswith("-"):
-        return f"{verb} comes before any verb; write: robotrials eval {verb} ..."
+        from robotrials.cli.flags import MEANT as FLAGS
+
+        name = verb.lstrip("-").partition("=")[0].replace("-", "_")
+        right = f"--{FLAGS[name]}=..." if name in FLAGS else verb
+        return f"{verb} comes before any verb; write: robotrials eval {right} ..."
     return f"unknown verb {verb!r}{nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}"
 
 

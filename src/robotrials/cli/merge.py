@@ -51,8 +51,8 @@ def run(argv: Sequence[str]) -> int:
         output.text(HELP)
         return COMPLETE
     directories, flags = parse_merge(argv)
-    from robotrials.cli.outcome import to_rows
-    from robotrials.cli.plan_view import fact_lines
+    from robotrials.cli.facts import fact_lines
+    from robotrials.cli.outcome import places, to_rows
     from robotrials.cli.runner import resume_command, show, write_page
     from robotrials.cli.table import results_table
     from robotrials.running.merging import merge_runs
@@ -60,14 +60,20 @@ def run(argv: Sequence[str]) -> int:
     assert flags.output_dir is not None
     merged = merge_runs(directories, flags.output_dir, _Lines(), flags.allow_mixed, flags.partial, flags.dataset)
     write_page(merged.output_dir)
-    facts = [
+    facts: list[tuple[str, str | Text]] = [
         ("Merged", f"{draw.count(len(directories), 'shard')} of one run"),
         *([("Mixed", "yes: run.json says in what the shards differ")] if merged.mixed else []),
-        ("Directory", str(merged.output_dir)),
-        ("Results", str(merged.output_dir / "eval_info.json")),
+        *places(merged.output_dir),
         *([("Dataset", str(merged.dataset.plan.path))] if merged.dataset is not None else []),
     ]
-    show([Text(), *results_table(*to_rows(merged.summary), draw.make_console(sys.stdout)), Text(), *fact_lines(facts)])
+    show(
+        [
+            Text(),
+            *results_table(*to_rows(merged.summary, merged.plan.tasks), draw.make_console(sys.stdout)),
+            Text(),
+            *fact_lines(facts),
+        ]
+    )
     if merged.summary.complete:
         return COMPLETE
     left = draw.count(merged.missing, "episode is missing", "episodes are missing")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from rich.text import Text
 from robotrials.cli import draw
 from robotrials.cli.advice import advice_lines
 from robotrials.cli.display import pace
-from robotrials.cli.plan_view import fact_lines, shard_words
+from robotrials.cli.facts import fact_lines, place
+from robotrials.cli.plan_view import shard_words
 from robotrials.cli.table import Row, Suite, results_table
+from robotrials.plan.task import TaskSpec
 from robotrials.policies import registry as policies
 from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.dataset import DatasetMade
@@ -24,44 +26,47 @@ MAX_ERRORS = 5
 """Different error messages shown."""
 
 
-def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> list[Text]:
-    """All lines; the table first, between empty lines."""
-    suites, overall = to_rows(result.summary)
+def report_lines(prepared: PreparedRun, result: RunResult, console: Console, ran: str | None = None) -> list[Text]:
+    """All lines; the table first, between empty lines. ``ran`` says what this session did; None: by the figures."""
+    suites, overall = to_rows(result.summary, prepared.plan.tasks)
     facts: list[tuple[str, str | Text]] = [
         ("Shard", shard_words(prepared)),
-        ("Ran", _ran(prepared, result)),
+        ("Ran", _ran(prepared, result) if ran is None else ran),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
         *(("Success" if i == 0 else "", note) for i, note in enumerate(result.summary.notes)),
-        ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
+        *_time(result.summary.seconds, prepared.config.eval.record, console),
         ("Exact", _exactness(prepared)),
         *_errors(result.failures),
         *advice_lines(prepared, result),
-        *_places(result.output_dir),
+        *places(result.output_dir),
         *(_dataset(result.dataset) if result.dataset is not None else []),
     ]
     return [
         Text(),
         *results_table(suites, overall, console, [_row(group) for group in result.summary.groups]),
         Text(),
-        *fact_lines((name, value) for name, value in facts if value),
+        *fact_lines(((name, value) for name, value in facts if value), console),
     ]
 
 
-def to_rows(summary: RunSummary) -> tuple[list[Suite], Row]:
-    """The summary as rows; a suite of one task is one line, ``suite/task`` unless both have the same name."""
+def to_rows(summary: RunSummary, plan: Sequence[TaskSpec] = ()) -> tuple[list[Suite], Row]:
+    """The summary as rows; a suite of one task is one line, ``suite/task`` unless both have the same name. ``plan``
+    gives the tasks their numbers."""
+    ids = {task.key: task.id for task in plan}
     suites = []
     for suite in summary.suites:
         if len(suite.tasks) > 1:
-            suites.append(Suite([_row(task) for task in suite.tasks], _row(suite)))
+            tasks = [_row(task, id=ids.get((suite.name, task.name))) for task in suite.tasks]
+            suites.append(Suite(tasks, _row(suite)))
         else:
             task = suite.tasks[0]
             name = task.name if task.name == suite.name else f"{suite.name}/{task.name}"
-            suites.append(Suite([_row(task, name)]))
+            suites.append(Suite([_row(task, name, ids.get((suite.name, task.name)))]))
     return suites, _row(summary.overall, "Overall")
 
 
-def _row(figures: Figures, name: str | None = None) -> Row:
+def _row(figures: Figures, name: str | None = None, id: int | None = None) -> Row:
     return Row(
         name=name or figures.name,
         successes=figures.n_success,
@@ -71,6 +76,7 @@ def _row(figures: Figures, name: str | None = None) -> Row:
         rate=figures.rate,
         interval=figures.interval,
         steps=figures.mean_steps,
+        id=id,
     )
 
 
@@ -121,6 +127,18 @@ def _stopping(stopping: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return lines
 
 
+def _time(seconds: Mapping[str, float], record: str, console: Console) -> list[tuple[str, str | Text]]:
+    """Where the time went; what to do where most of it went into films."""
+    split = draw.time_split(seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)
+    lines: list[tuple[str, str | Text]] = [("Time", split)]
+    if seconds.get("film", 0.0) > 0 and max(seconds, key=lambda part: seconds[part]) == "film":
+        fewer = "" if record in ("first:1", "first:0") else "--eval.record=first:1 films one episode of each task, "
+        lines.append(
+            ("", f"films took the most (--eval.record={record}): {fewer}--eval.record=none draws and writes none")
+        )
+    return lines
+
+
 def _errors(failures: list[str]) -> list[tuple[str, Text]]:
     """The most frequent error messages, and how many others there are."""
     lines = [
@@ -133,13 +151,17 @@ def _errors(failures: list[str]) -> list[tuple[str, Text]]:
     return lines
 
 
-def _places(directory: Path) -> list[tuple[str, str]]:
-    """Where the results lie."""
-    places = [("Directory", str(directory)), ("Results", str(directory / "eval_info.json"))]
+def places(directory: Path) -> list[tuple[str, Text]]:
+    """Where the results are, what to open first first."""
+    page, info = directory / "report.html", directory / "eval_info.json"
+    found = [("Report", place(page))] if page.exists() else []
+    found.append(("Directory", place(directory)))
+    if info.exists():
+        found.append(("Results", place(info)))
     n_videos = sum(1 for _ in (directory / "videos").rglob("*.mp4"))
     if n_videos:
-        places.append(("Videos", f"{directory / 'videos'} ({n_videos})"))
-    return places
+        found.append(("Videos", place(directory / "videos", f" ({n_videos})")))
+    return found
 
 
 def _dataset(made: DatasetMade) -> list[tuple[str, str]]:

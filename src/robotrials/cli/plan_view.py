@@ -10,6 +10,8 @@ from rich.text import Text
 
 from robotrials.benchmarks import environments
 from robotrials.cli import draw
+from robotrials.cli.facts import fact_lines
+from robotrials.cli.plan_table import plan_table
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
@@ -35,12 +37,7 @@ def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
         ("Directory", str(prepared.output_dir)),
         ("Identity", identity_hash(prepared.identity)),
     ]
-    return [*_task_table(plan, console), Text(), *fact_lines(facts)]
-
-
-def fact_lines(facts: Iterable[tuple[str, str | Text]]) -> list[Text]:
-    """``Name      value``, names aligned and dim."""
-    return [Text.assemble((f"{name:<11}", "bright_black"), value) for name, value in facts]
+    return [*plan_table(plan, console), Text(), *fact_lines(facts, console)]
 
 
 def policy_words(policy: PolicyChoice) -> str:
@@ -86,27 +83,6 @@ def _interpreter(env: EnvChoice) -> str:
 def _episodes(plan: Plan, done: int) -> str:
     words = f"{draw.count(len(plan), 'episode')} of {draw.count(len(plan.tasks), 'task')}"
     return f"{words}; {done:,} have finished, {len(plan) - done:,} to run" if done else words
-
-
-def _task_table(plan: Plan, console: Console) -> list[Text]:
-    marks = draw.glyphs(console)
-    titles = ("Suite", "Task", "Episodes", "Seeds", "Steps", "Instruction")
-    rows = [[Text(title, "bold") for title in titles]]
-    seeds: dict[tuple[str, str], list[int]] = {}
-    for episode in plan:
-        seeds.setdefault((episode.suite, episode.task), []).append(episode.seed)
-    for task in plan.tasks:
-        own = seeds[task.key]
-        span = str(own[0]) if len(own) == 1 else f"{own[0]}{marks.interval}{own[-1]}"
-        cells = (task.suite, task.name, str(len(own)), span, str(task.max_steps), task.instruction)
-        rows.append([Text(cell) for cell in cells])
-    if all(task.suite == task.name for task in plan.tasks):
-        rows = [row[1:] for row in rows]
-        lines = draw.lay_out(rows, "lrrrl", console.width, marks, elastic=4)
-    else:
-        lines = draw.lay_out(rows, "llrrrl", console.width, marks, elastic=5)
-    rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
-    return [lines[0], rule, *lines[1:]]
 
 
 def _observations(tasks: Iterable[TaskSpec]) -> list[str]:

@@ -21,8 +21,10 @@ def run(argv: Sequence[str]) -> int:
     directory, dry_run, stats = parse_resume(argv)
     from robotrials.cli.runner import carry_out
     from robotrials.running.prepare import prepare_resume
+    from robotrials.running.stored_run import finished_run
 
-    return carry_out(prepare_resume(directory, stats), dry_run=dry_run)
+    finished = finished_run(directory, stats)  # its simulator need not be installed any more
+    return carry_out(finished or prepare_resume(directory, stats), dry_run=dry_run)
 
 
 def parse_resume(argv: Sequence[str]) -> tuple[Path, bool, StatsSettings | None]:

@@ -1,4 +1,4 @@
-"""The tables on stdout: the results of a run, and the plan of a dry run."""
+"""The table of results, of a run and of what is left of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.text import Text
 
 from robotrials.cli import draw
+from robotrials.cli.grid import GAP, Grid, Line, Section
 
 PLOT = "0 to 100 %"
 INTERVAL = "95 % interval"
-OPTIONAL = (PLOT, "Steps", INTERVAL)
-"""Columns that go, in this order, where the console is too narrow. Errors never go."""
+_PLOT_WIDTH = (11, 31)
+"""Cells that the drawing of an interval has at least and at most."""
 _NAME_ROOM = 16
 """Cells a task's name should have before another column is worth its place."""
 
@@ -21,7 +22,8 @@ _NAME_ROOM = 16
 @dataclass(frozen=True)
 class Row:
     """One line of results. ``rate`` and ``interval`` (0 to 1) are None while no episode has an outcome; ``steps`` is
-    the mean length of episodes with an outcome; ``missing`` episodes are planned and not settled."""
+    the mean length of episodes with an outcome; ``missing`` episodes are planned and not settled; ``id`` is the task's
+    number within its suite."""
 
     name: str
     successes: int
@@ -31,6 +33,7 @@ class Row:
     rate: float | None = None
     interval: tuple[float, float] | None = None
     steps: float | None = None
+    id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,66 +47,65 @@ class Suite:
 def results_table(suites: Sequence[Suite], overall: Row, console: Console, groups: Sequence[Row] = ()) -> list[Text]:
     """Suites with their tasks under them, the tasks' own groups, and the overall line; as many columns as the console
     has room for."""
-    marks = draw.glyphs(console)
-    columns = ["Task", "Success", "Rate", INTERVAL, PLOT, "Errors", "Not run", "Steps"]
+    return _fitted(suites, overall, groups, console).render(console)
+
+
+def _fitted(suites: Sequence[Suite], overall: Row, groups: Sequence[Row], console: Console) -> Grid:
+    """The grid whose columns fit. What gives way first is the drawing of the intervals, narrower and then gone; then
+    what names have in common, their middles, the steps and the intervals. Errors never go."""
+    marks, width = draw.glyphs(console), console.width
+
+    def grid(columns: Sequence[str], plot_width: int = 0) -> Grid:
+        return _grid(suites, overall, groups, columns, plot_width, marks)
+
+    columns = ["Success", "Rate", INTERVAL, "Errors", "Not run", "Steps"]
     if not overall.missing:
         columns.remove("Not run")
-    grid = _grid(suites, groups, overall, columns, console.width, marks)
-    for optional in OPTIONAL:
-        if _least_width(grid) <= console.width:
+    plain = grid(columns)
+    least, most = _PLOT_WIDTH
+    plot_width = min(most, max(least, plain.room_for_names(width) - plain.longest_name(full=True) - GAP))
+    if plain.room_for_names(width) >= plain.longest_name(full=False) + GAP + plot_width:
+        columns.insert(columns.index("Errors"), PLOT)
+        return grid(columns, plot_width)
+    for optional in ("Steps", INTERVAL):
+        if plain.room_for_names(width) >= min(plain.longest_name(full=False), _NAME_ROOM):
             break
         columns.remove(optional)
-        grid = _grid(suites, groups, overall, columns, console.width, marks)
-    justify = "".join("l" if title in ("Task", PLOT) else "r" for title in columns)
-    lines = draw.lay_out(grid, justify, console.width, marks)
-    rule = Text(marks.rule * max(line.cell_len for line in lines), "bright_black", no_wrap=True)
-    has_overall = _has_overall(suites, groups)
-    if groups:
-        lines.insert(len(lines) - len(groups) - has_overall, rule)
-    lines.insert(1, rule)
-    if has_overall:
-        lines.insert(-1, rule)
-    return lines
+        plain = grid(columns)
+    return plain
 
 
 def _grid(
     suites: Sequence[Suite],
-    groups: Sequence[Row],
     overall: Row,
+    groups: Sequence[Row],
     columns: Sequence[str],
-    width: int,
+    plot_width: int,
     marks: draw.Glyphs,
-) -> list[list[Text]]:
-    plot_width = min(31, max(11, width - 86))
+) -> Grid:
+    def line(row: Row, style: str = "") -> Line:
+        return Line(row.name, _cells(row, columns, plot_width, marks), row.id, style)
 
-    def cells(row: Row, name: str, style: str = "") -> list[Text]:
-        return _cells(row, Text(name, style), columns, plot_width, marks)
-
-    grid = [[Text(title, "bold") for title in columns]]
+    sections: list[Section] = []
+    alone: list[Line] = []
     for suite in suites:
-        if suite.total is not None:
-            grid.append(cells(suite.total, suite.total.name, "bold"))
-        indent = "  " if suite.total is not None else ""
-        grid += [cells(row, indent + row.name) for row in suite.tasks]
-    grid += [cells(row, row.name) for row in groups]
-    if _has_overall(suites, groups):
-        grid.append(cells(overall, overall.name, "bold"))
-    return grid
+        if suite.total is None:  # suites of one task each are lines of one section
+            alone += [line(row) for row in suite.tasks]
+            continue
+        sections += [Section(alone)] if alone else []
+        alone = []
+        sections.append(Section([line(row) for row in suite.tasks], line(suite.total, "bold")))
+    sections += [Section(alone)] if alone else []
+    if groups:
+        sections.append(Section([line(row) for row in groups], ruled=True))
+    if len(suites) > 1 or groups:  # else it would say what the only suite's line says
+        sections.append(Section([line(overall, "bold")], ruled=True))
+    justify = "l" + "".join("l" if title == PLOT else "r" for title in columns)
+    return Grid(["Task", *columns], justify, sections)
 
 
-def _has_overall(suites: Sequence[Suite], groups: Sequence[Row]) -> bool:
-    """Whether an overall line says more than the only suite's own, or has to close the groups."""
-    return len(suites) > 1 or len(groups) > 0
-
-
-def _least_width(grid: Sequence[Sequence[Text]]) -> int:
-    rooms: list[int] = [max(cell.cell_len for cell in column) for column in zip(*grid, strict=True)]
-    return min(rooms[0], _NAME_ROOM) + sum(rooms[1:]) + 3 * (len(rooms) - 1)
-
-
-def _cells(row: Row, name: Text, columns: Sequence[str], plot_width: int, marks: draw.Glyphs) -> list[Text]:
+def _cells(row: Row, columns: Sequence[str], plot_width: int, marks: draw.Glyphs) -> list[Text]:
     cells = {
-        "Task": name,
         "Success": Text(f"{row.successes}/{row.finished}"),
         "Rate": Text("none", "bright_black"),
         INTERVAL: Text(),

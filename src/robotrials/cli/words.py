@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +66,8 @@ def split_words(
     words = list(argv)
     while words:
         word = words.pop(0)
+        if re.fullmatch(r"-[A-Za-z].*", word):  # a path that begins so is written ./-x
+            raise ConfigError(f"unexpected {word!r}: flags are written --name=value; see robotrials {verb} --help")
         if not word.startswith("--"):
             plain.append(word)
             continue

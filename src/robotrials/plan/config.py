@@ -108,7 +108,7 @@ class RaySettings:
     address: str | None = option(None, "HOST:PORT of the cluster, or auto; default: a new one on this machine")
     cpus_per_worker: float = option(1.0, "CPUs that Ray reserves for each worker")
     gpus_per_server: float | None = option(None, "GPUs for each policy server; default 1 where the cluster has any")
-    runtime_env: Mapping[str, Any] = option({}, "Ray's runtime environment for them, as JSON")
+    runtime_env: Mapping[str, Any] = option({}, "Ray's runtime environment for them, as JSON or YAML")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class RunConfig:
     seed: int | None = option(1000, "episode i of every task has seed SEED + i; null draws one and records it")
     output_dir: Path | None = option(None, "run directory; default outputs/eval/DATE/TIME_JOB")
     job_name: str | None = option(None, "name of the run; default <env>_<policy>")
-    rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")
+    rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them: {a: b}")
     allow_mixed: bool = option(False, "go on in a directory whose run differs, and record that it was mixed")
     stats: StatsSettings = field(default_factory=StatsSettings)
     wandb: WandbSettings = field(default_factory=WandbSettings)

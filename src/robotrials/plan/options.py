@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robotrials.errors import ConfigError
+from robotrials.plan.flow import read_flow
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
 
 
 def coerce(value: Any, hint: Any, flag: str) -> Any:
-    """``value`` as type ``hint``; strings are read as a command line means them (``true``, ``null``, JSON maps)."""
+    """``value`` as type ``hint``; strings are read as a command line means them (``true``, ``null``, maps as in ``flow``)."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         is_null = value is None or (isinstance(value, str) and value.lower() in ("null", "none"))
@@ -75,8 +75,8 @@ def coerce(value: Any, hint: Any, flag: str) -> Any:
     if hint is Path:
         return Path(value).expanduser()
     if origin is tuple or origin is list:
-        items = value.split(",") if isinstance(value, str) else list(value)
-        made = [coerce(item.strip() if isinstance(item, str) else item, args[0], flag) for item in items if item != ""]
+        items = [item.strip() if isinstance(item, str) else item for item in _items(value, flag)]
+        made = [coerce(item, args[0], flag) for item in items if item != ""]
         return tuple(made) if origin is tuple else made
     if origin in (dict, Mapping) or hint in (dict,) or getattr(origin, "__name__", "") == "Mapping":
         return _mapping(value, flag)
@@ -98,9 +98,21 @@ def _number(value: Any, kind: type, words: str, flag: str) -> Any:
 def _mapping(value: Any, flag: str) -> dict[str, Any]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f'{flag} must be JSON such as {{"a": "b"}}: {error}') from None
+            value = read_flow(value)
+        except ValueError as error:
+            raise ConfigError(f'{flag} must be a map such as {{"a": "b"}} or {{a: b}}: {error}') from None
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{flag} must be a map, got {value!r}")
+        raise ConfigError(f"{flag} must be a map such as {{a: b}}, got {value!r}")
     return dict(value)
+
+
+def _items(value: Any, flag: str) -> list[Any]:
+    """What a list option holds: ``a,b``, ``[a, b]`` or ``["a", "b"]``."""
+    if not isinstance(value, str):
+        return list(value)
+    if not value.lstrip().startswith("["):
+        return value.split(",")
+    try:
+        return list(read_flow(value))
+    except ValueError as error:
+        raise ConfigError(f"{flag} must be a list such as a,b or [a, b]: {error}") from None

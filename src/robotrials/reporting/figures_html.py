@@ -22,6 +22,7 @@ _PART_WORDS = {
     "render": "rendering",
     "infer": "policy",
     "wait": "waiting for the policy server",
+    "film": "filming",
 }
 
 

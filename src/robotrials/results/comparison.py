@@ -78,7 +78,8 @@ class Ranking:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """``against_first``: every other run against the first; ``ranking`` for three runs or more."""
+    """``against_first``: every other run against the first; ``ranking`` for three runs or more; ``task_ids``: the
+    number of each task compared, within its suite, by its name in the lines."""
 
     names: tuple[str, ...]
     sides: tuple[Side, ...]
@@ -87,6 +88,7 @@ class ComparisonReport:
     options: Options
     ranking: Ranking | None = None
     paths: tuple[str, ...] = field(default=())
+    task_ids: Mapping[str, int] = field(default_factory=dict)
 
 
 def compare_runs(runs: Sequence[StoredRun], options: Options | None = None) -> ComparisonReport:
@@ -121,6 +123,7 @@ def compare_runs(runs: Sequence[StoredRun], options: Options | None = None) -> C
         options,
         ranking,
         tuple(str(run.path) for run in runs),
+        {_task_name(task.key): task.id for task in runs[0].tasks if task.key in set(shared)},
     )
 
 

@@ -36,6 +36,7 @@ COLUMNS: dict[str, type] = {
     "render_s": float,
     "infer_s": float,
     "wait_s": float,
+    "film_s": float,
     "total_s": float,
     "video": str,
     "error": str,
@@ -112,7 +113,7 @@ def _row(episode: Episode, counted: bool) -> dict[str, Any]:
     return {**row, "counted": counted}
 
 
-_TIMES = ("reset", "simulate", "render", "infer", "wait", "total")
+_TIMES = ("reset", "simulate", "render", "infer", "wait", "film", "total")
 _OF_RECORD = ("looks", "renders", "attempt", "worker", "started_at", *(f"{name}_s" for name in _TIMES))
 _OF_EPISODE = tuple(name for name in COLUMNS if name not in _OF_RECORD and name != "counted")
 

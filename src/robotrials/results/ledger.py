@@ -27,6 +27,7 @@ from robotrials.errors import LedgerError, UnreadableLedgerError
 from robotrials.results.filesystem import network_file_system, sync_folder
 from robotrials.results.record import EndReason, EpisodeRecord, Signals
 from robotrials.results.schema import (
+    ADDED,
     APPLICATION_ID,
     COLUMNS,
     RECORD,
@@ -117,6 +118,7 @@ class Ledger:
                 if not read_only:
                     _check_pages(connection, path)
                     _choose_journal(connection, path)
+                    _add_columns(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -255,7 +257,10 @@ class Ledger:
 
     def _records(self, where: str, *parameters: int) -> Iterator[EpisodeRecord]:
         with _explained(self.path, "read"):
-            for row in self._connection.execute(f"SELECT {COLUMNS} FROM attempts {where}", parameters):
+            columns = COLUMNS
+            for name in _lacking(self._connection):  # of an older ledger that is only read
+                columns = columns.replace(name, f"0.0 AS {name}")
+            for row in self._connection.execute(f"SELECT {columns} FROM attempts {where}", parameters):
                 yield self._record_of(row)
 
     def _record_of(self, row: Sequence[Any]) -> EpisodeRecord:
@@ -325,6 +330,17 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             f"use the {'newer' if version > SCHEMA_VERSION else 'older'} robotrials that wrote it (see run.json), "
             "or another run directory"
         )
+
+
+def _lacking(connection: sqlite3.Connection) -> list[str]:
+    """The columns that were added since this ledger was made."""
+    present = {row[1] for row in connection.execute("PRAGMA table_info(attempts)")}
+    return [name for name in ADDED if name not in present]
+
+
+def _add_columns(connection: sqlite3.Connection) -> None:
+    for name in _lacking(connection):
+        connection.execute(f"ALTER TABLE attempts ADD COLUMN {name} {ADDED[name]}")
 
 
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:

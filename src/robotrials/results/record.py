@@ -24,13 +24,15 @@ step, and none at the last."""
 
 @dataclass(frozen=True)
 class Timings:
-    """Where the wall time of an episode went, in seconds. ``wait`` is waiting for a policy server."""
+    """Where the wall time of an episode went, in seconds. ``render`` is drawing what the policy or a dataset sees,
+    ``film`` drawing and encoding the video besides; ``wait`` is waiting for a policy server."""
 
     reset: float = 0.0
     simulate: float = 0.0
     render: float = 0.0
     infer: float = 0.0
     wait: float = 0.0
+    film: float = 0.0
     total: float = 0.0
 
 

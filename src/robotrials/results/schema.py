@@ -33,16 +33,20 @@ CREATE TABLE attempts (
     total_s REAL NOT NULL,
     video TEXT,
     error TEXT,
+    film_s REAL NOT NULL DEFAULT 0,
     PRIMARY KEY (episode, attempt, worker, started_at)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX one_accepted_row_per_episode ON attempts (episode) WHERE accepted = 1;
 """
 COLUMNS = (
     "episode, attempt, worker, started_at, ended, success, steps, reward_sum, reward_max, looks, renders, "
-    "reset_s, simulate_s, render_s, infer_s, wait_s, total_s, video, error"
+    "reset_s, simulate_s, render_s, infer_s, wait_s, total_s, video, error, film_s"
 )
+ADDED = {"film_s": "REAL NOT NULL DEFAULT 0"}
+"""Columns that ledgers of the same version may lack, since an older robotrials wrote them; it reads those that have
+them, too."""
 RECORD = (
-    f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * 19}?) "
+    f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * 20}?) "
     "ON CONFLICT (episode, attempt, worker, started_at) DO UPDATE SET accepted = max(accepted, excluded.accepted)"
 )
 
@@ -70,6 +74,7 @@ def row_of(record: EpisodeRecord) -> tuple[Any, ...]:
         _storable(times.total),
         record.video,
         None if record.error is None else record.error.encode("utf-8", "backslashreplace").decode("utf-8"),
+        _storable(times.film),
     )
 
 
@@ -86,7 +91,15 @@ def record_of(row: Sequence[Any]) -> EpisodeRecord:
         reward_max=read_float(reward_max),
         looks=looks,
         renders=renders,
-        timings=Timings(*map(float, row[11:17])),
+        timings=Timings(
+            reset=float(row[11]),
+            simulate=float(row[12]),
+            render=float(row[13]),
+            infer=float(row[14]),
+            wait=float(row[15]),
+            total=float(row[16]),
+            film=float(row[19]),
+        ),
         video=row[17],
         error=row[18],
         started_at=float(started_at),

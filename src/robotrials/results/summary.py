@@ -13,7 +13,7 @@ from robotrials.results.record import EpisodeRecord, Timings
 from robotrials.stats.intervals import METHODS, suite_rate
 
 PARTS = tuple(part.name for part in fields(Timings) if part.name != "total")
-"""Where an episode's time goes: reset, simulate, render, infer, wait."""
+"""Where an episode's time goes: reset, simulate, render, infer, wait, film."""
 
 
 @dataclass(frozen=True)

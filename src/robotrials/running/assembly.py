@@ -93,11 +93,11 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
     follower = session.stop.follow(ledger.accepted()) if session.stop is not None else None
     if follower is not None and follower.decided:
         return False
-    tally = Tally(plan)
-    for record in ledger.accepted():
-        tally.recall(record)
     order = "balanced" if follower is not None else settings.order
     mode = RecordRule.parse(settings.record).mode
+    tally = Tally(plan, is_filmed=lambda episode: mode(episode) != "no")
+    for record in ledger.accepted():
+        tally.recall(record)
     queue = EpisodeQueue(
         plan,
         ledger.accepted_ids(),

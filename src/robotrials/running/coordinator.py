@@ -45,6 +45,7 @@ from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 from robotrials.running.roster import WorkerEntry, WorkerState
 from robotrials.running.servers import ServerPool
 from robotrials.running.tally import Tally
+from robotrials.running.underway import UnderwayWatch
 from robotrials.running.workers import WorkerPool
 from robotrials.wire.envelope import Message, encode
 
@@ -101,6 +102,7 @@ class Coordinator:
         self._observer = observer
         self._on_policy = on_policy
         self._servers = servers
+        self._underway = UnderwayWatch(plan)
         self._files = FileReceiver(Path(job.run_dir))
         self._policy: PolicySpec | None = None
         self._about: Mapping[str, Any] = {}
@@ -346,9 +348,11 @@ class Coordinator:
             self._workers.kill(entry, f"answered lease {leased.lease} with a record of another episode")
             return
         entry.leases = [held for held in entry.leases if held is not leased]
+        took = self._begins(entry)
         if record.is_error:
             self._fail(entry, leased, message)
         else:
+            self._tally.played(record, took)
             self._outcomes.finish(leased, record, message.note)
             if self._queue.has_suspects:
                 self._wake_idle()
@@ -397,8 +401,9 @@ class Coordinator:
             leased = self._queue.lease(entry.name, entry.process, self._server_of(entry) or "")
             if leased is None:
                 return  # stays idle: an episode in flight elsewhere may come back
-            self._tally.leased()
             entry.leases.append(leased)
+            if len(entry.leases) == 1:
+                self._begins(entry)
             if entry.state is WorkerState.IDLE:
                 self._workers.roster.enter(entry, WorkerState.BUSY)
             episode = leased.episode
@@ -469,8 +474,14 @@ class Coordinator:
         if graceful:
             self._show_progress()
 
-    def _n_busy(self) -> int:
-        return sum(entry.state is WorkerState.BUSY for entry in self._workers)
+    def _begins(self, entry: WorkerEntry) -> float:
+        """The worker begins its first lease; seconds since it began the one before."""
+        now = time.monotonic()
+        took, entry.playing_since, entry.step = now - entry.playing_since, now, 0
+        return took
 
     def _show_progress(self) -> None:
-        self._observer.on_progress(self._tally.snapshot(self._n_busy(), len(self._workers.roster)))
+        loads = self._servers is not None and not self._servers.is_ready
+        underway = self._underway.look(self._workers, loads)
+        playing = self._underway.playing(self._workers)
+        self._observer.on_progress(self._tally.snapshot(playing, len(self._workers.roster), underway))

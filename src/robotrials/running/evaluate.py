@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             summary = summarize(ledger, plan, prepared.config.stats.interval, counted)
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])
             write_exports(directory, plan, ledger, summary, described, wall, counted)
-            failures = _failure_messages(ledger, counted)
+            failures = failure_messages(ledger, counted)
             dataset = None
             # Of shards, what is kept is joined when they are merged.
             is_whole = prepared.config.eval.num_shards == 1
@@ -168,7 +168,8 @@ def _open_ledger(directory: RunDirectory, identity: dict[str, Any]) -> Ledger:
     return Ledger.open(path) if path.exists() else Ledger.create(path, identity)
 
 
-def _failure_messages(ledger: Ledger, counted: frozenset[int] | None) -> list[str]:
+def failure_messages(ledger: Ledger, counted: Container[int] | None) -> list[str]:
+    """What episodes that count ended in an error with, most frequent first, with how many episodes each hit."""
     counts: dict[str, int] = {}
     for record in ledger.accepted():
         if record.is_error and (counted is None or record.episode in counted):

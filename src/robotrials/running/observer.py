@@ -18,9 +18,20 @@ class TaskProgress:
 
 
 @dataclass(frozen=True)
+class Underway:
+    """What happens while no episode ends. ``stage`` says in words what is loaded or built, ``stage_s`` for how long;
+    empty while episodes are played. Of those in flight, the one that is farthest is at ``step`` of ``step_limit``."""
+
+    stage: str = ""
+    stage_s: float = 0.0
+    step: int = 0
+    step_limit: int = 0
+
+
+@dataclass(frozen=True)
 class Progress:
-    """A run at one instant. ``seconds`` sums the wall time of all episodes by where it went (reset, simulate, render,
-    infer, wait); ``eta_s`` is None while nothing has finished."""
+    """A run at one instant. ``seconds`` sums the wall time of all episodes by where it went (``Timings``); ``eta_s`` is
+    None while nothing has finished."""
 
     planned: int
     done: int
@@ -33,6 +44,7 @@ class Progress:
     eta_s: float | None
     seconds: Mapping[str, float]
     per_task: Sequence[TaskProgress]
+    underway: Underway = Underway()
 
 
 class Observer(Protocol):

@@ -156,7 +156,7 @@ class Rollout:
         else:
             session = policy.new_session(episode, task, env if spec.needs_env else None)
         mark = clock()
-        reset_s, simulate_s, render_s, infer_s, wait_s = mark - began, 0.0, 0.0, 0.0, 0.0
+        reset_s, simulate_s, render_s, infer_s, wait_s, film_s = mark - began, 0.0, 0.0, 0.0, 0.0, 0.0
 
         step, looks, video_renders = 0, 0, 0
         witness = Witness(task.action) if episode.index < WATCHED_EPISODES and end is None else None
@@ -180,7 +180,7 @@ class Rollout:
             for position, action in enumerate(chunk):
                 if video is not None and video.wants(step):
                     mark, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
-                    render_s += spent
+                    film_s += spent
                 try:
                     reward, terminated, truncated, step_success = env.step(action)
                 except Exception as error:  # noqa: BLE001  raised again unless it was named as a failure
@@ -208,7 +208,7 @@ class Rollout:
                     pulse.phase = "simulate"
         if video is not None and end is not EndReason.EXCEPTION:
             _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
-            render_s += spent
+            film_s += spent
         return EpisodeRecord(
             episode=episode.id,
             attempt=attempt,
@@ -226,6 +226,7 @@ class Rollout:
                 render=render_s,
                 infer=infer_s,
                 wait=wait_s,
+                film=film_s,
                 total=clock() - began,
             ),
             error=score.exception,

@@ -41,6 +41,8 @@ class WorkerEntry:
     moved_at: float = field(default_factory=time.monotonic)
     leases: list[LeasedEpisode] = field(default_factory=list)
     """In the order given: the first is being played, another one waits with the worker."""
+    playing_since: float = 0.0
+    """When it began the first of its leases."""
     was_ready: bool = False
     killed_because: str | None = None
     joined: bool = False

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.results.record import EpisodeRecord
-from robotrials.running.observer import Progress, TaskProgress
+from robotrials.results.summary import PARTS
+from robotrials.running.observer import Progress, TaskProgress, Underway
+from robotrials.running.time_left import Playing, TimeLeft
 
 
 @dataclass
@@ -21,15 +25,14 @@ class _TaskCount:
 class Tally:
     """Counts accepted records: those of earlier runs by ``recall``, those of this one by ``add``."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, is_filmed: Callable[[EpisodeSpec], bool] = lambda episode: False) -> None:
         self._task_keys = {episode.id: (episode.suite, episode.task) for episode in plan}
         self._counts: dict[tuple[str, str], _TaskCount] = {}
         for key in self._task_keys.values():
             self._counts.setdefault(key, _TaskCount()).planned += 1
-        self._seconds = dict.fromkeys(("reset", "simulate", "render", "infer", "wait"), 0.0)
+        self._seconds = dict.fromkeys(PARTS, 0.0)
         self._began = time.monotonic()
-        self._first_lease: float | None = None
-        self._added = 0
+        self._time_left = TimeLeft(plan, is_filmed)
         self.done = 0
         self.successes = 0
         self.errors = 0
@@ -40,6 +43,13 @@ class Tally:
         return self.done - self.errors
 
     def recall(self, record: EpisodeRecord) -> None:
+        """Count a record of an earlier session."""
+        self.add(record)
+        if not record.is_error:
+            self._time_left.learn(record.episode, record.timings)
+
+    def add(self, record: EpisodeRecord) -> None:
+        """Count a record; how long it took is told by ``played``."""
         count = self._counts[self._task_keys[record.episode]]
         count.done += 1
         count.successes += bool(record.success)
@@ -49,40 +59,31 @@ class Tally:
         self.errors += record.is_error
         for name in self._seconds:
             self._seconds[name] += getattr(record.timings, name)
+        self._time_left.settled(record.episode)
 
-    def add(self, record: EpisodeRecord) -> None:
-        self.recall(record)
-        self._added += 1
+    def played(self, record: EpisodeRecord, seconds: float) -> None:
+        """An episode without an error kept a worker for ``seconds``."""
+        self._time_left.learn(record.episode, record.timings, seconds)
 
-    def leased(self) -> None:
-        """An episode was handed out: the clock for the time left starts with the first."""
-        if self._first_lease is None:
-            self._first_lease = time.monotonic()
-
-    @property
-    def since_first_lease_s(self) -> float:
-        """Seconds since an episode was first handed out; 0 before."""
-        return 0.0 if self._first_lease is None else time.monotonic() - self._first_lease
-
-    def snapshot(self, running: int, workers: int) -> Progress:
+    def snapshot(self, playing: Sequence[Playing], workers: int, underway: Underway | None = None) -> Progress:
+        """``playing`` are the episodes in flight, which ``workers`` share."""
         now = time.monotonic()
         planned = len(self._task_keys)
-        eta = None
-        if self._added and self._first_lease is not None:
-            eta = self.since_first_lease_s / self._added * (planned - self.done)
+        at_work = min(workers, planned - self.done)
         return Progress(
             planned=planned,
             done=self.done,
             successes=self.successes,
             failures=self.done - self.successes - self.errors,
             errors=self.errors,
-            running=running,
+            running=len(playing),
             workers=workers,
             elapsed_s=now - self._began,
-            eta_s=eta,
+            eta_s=self._time_left.estimate(playing, at_work),
             seconds=dict(self._seconds),
             per_task=[
                 TaskProgress(suite, task, c.planned, c.done, c.successes, c.errors)
                 for (suite, task), c in self._counts.items()
             ],
+            underway=underway or Underway(),
         )

@@ -326,16 +326,21 @@ def _discard(made: EpisodeVideo | EpisodeSpool | None) -> None:
 
 def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tuple[EpisodeRecord, str | None]:
     """The record with its video, and what to say if that could not be written: the outcome stands without it."""
+    began, note = time.perf_counter(), None
     if lease.record == "on_failure" and record.success:
         video.discard()
-        return record, None
-    try:
-        video.finish()
-    except VideoError as error:
-        log.error("%s", error)
-        return record, f"{lease.episode.name} has no video{REASON}{error}"
-    note = f"{lease.episode.name} has a video{REASON}it is black in every frame" if video.is_black else None
-    return replace(record, video=lease.video), note
+    else:
+        try:
+            video.finish()
+        except VideoError as error:
+            log.error("%s", error)
+            note = f"{lease.episode.name} has no video{REASON}{error}"
+        else:
+            record = replace(record, video=lease.video)
+            if video.is_black:
+                note = f"{lease.episode.name} has a video{REASON}it is black in every frame"
+    spent, times = time.perf_counter() - began, record.timings
+    return replace(record, timings=replace(times, film=times.film + spent, total=times.total + spent)), note
 
 
 def _one_line(error: BaseException) -> str:
@@ -353,5 +358,5 @@ def _line_about(record: EpisodeRecord, episode: EpisodeSpec, wall: float) -> str
     return (
         f"{episode.name} seed {episode.seed}: {record.end.value}, {record.steps} steps, {record.looks} policy calls, "
         f"{1e3 * times.simulate / steps:.2f} ms a step, {1e3 * times.infer / looks:.2f} ms a call, "
-        f"reset {times.reset:.2f} s, render {times.render:.2f} s, {wall:.2f} s in all"
+        f"reset {times.reset:.2f} s, render {times.render:.2f} s, film {times.film:.2f} s, {wall:.2f} s in all"
     )

@@ -60,7 +60,7 @@ PROBE_TALK = Vocabulary(ProbeWorker, ProbePolicy)
 @dataclass(frozen=True)
 class Played:
     """One episode, or its first steps (``cut``: it would have gone on). Seconds; ``cpu_s`` of the whole process,
-    ``queued_s`` in which its thread was ready and had no core; ``film_s`` is what finishing the video took."""
+    ``queued_s`` in which its thread was ready and had no core; ``film_s`` is what the video took."""
 
     task: str
     steps: int

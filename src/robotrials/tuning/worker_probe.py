@@ -92,7 +92,7 @@ class WorkerProbe:
         if video is not None:
             with contextlib.suppress(VideoError):  # without a film, there is nothing to measure of it
                 video.finish().unlink()
-        film_s = time.perf_counter() - began
+        finishing_s = time.perf_counter() - began
         times = record.timings
         return Played(
             task=task.name,
@@ -105,8 +105,8 @@ class WorkerProbe:
             render_s=times.render,
             infer_s=times.infer,
             wait_s=times.wait,
-            film_s=film_s,
-            total_s=times.total + film_s,
+            film_s=times.film + finishing_s,
+            total_s=times.total + finishing_s,
             cpu_s=time.process_time() - cpu,
             queued_s=max(0.0, _queued_s() - queued),
             build_s=build_s,
