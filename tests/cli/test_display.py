@@ -56,7 +56,7 @@ def test_the_panel_says_how_far_how_good_how_long_and_where_the_time_goes() -> N
         "expert on metaworld",
         "0:30, about 0:12 left",
         "102/200  51 %",
-        f"success  {100 * low:.1f} – {100 * high:.1f} %  93 of 100   2 errors",
+        f"success  {100 * low:.1f} – {100 * high:.1f} %  93 succeeded, 7 failed   2 errors",
         "2 running, 3 workers · 3.4 episodes/s",
         "simulate 60 %  render 20 %  infer 10 %  reset 10 %",
     ):

@@ -171,7 +171,7 @@ def _rate_text(snapshot: Progress, marks: draw.Glyphs) -> Text:
         text.append("no outcome yet", "bright_black")
     else:
         text.append(f"{draw.interval(*interval, marks)} %", "bold green")
-        text.append(f"  {snapshot.successes:,} of {snapshot.successes + snapshot.failures:,}")
+        text.append(f"  {snapshot.successes:,} succeeded, {snapshot.failures:,} failed")
     if snapshot.errors:
         text.append(f"   {draw.count(snapshot.errors, 'error')}", "bold red")
     return text

@@ -30,6 +30,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console) -> 
     facts: list[tuple[str, str | Text]] = [
         ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result)),
+        ("Left out", result.summary.out_of_order),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
         ("Time", draw.time_split(result.summary.seconds, draw.glyphs(console), 20 if console.width >= 90 else 0)),
@@ -89,7 +90,7 @@ def _ran(prepared: PreparedRun, result: RunResult) -> str:
     overall = result.summary.overall
     kept = prepared.done - prepared.errors
     surplus = result.stopping["surplus"] if result.stopping else 0
-    fresh = overall.n_finished + overall.n_errors + surplus - kept
+    fresh = overall.n_planned - overall.n_missing + surplus - kept
     if prepared.is_finished:
         return f"nothing: all {draw.count(overall.n_planned, 'episode')} had finished before"
     where = draw.workers(prepared.n_workers, prepared.config.eval.runtime)

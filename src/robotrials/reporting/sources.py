@@ -28,6 +28,7 @@ class Counts:
     finished: int = 0
     errors: int = 0
     missing: int = 0
+    out_of_order: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,15 @@ def _by_task(run: StoredRun) -> dict[str, dict[int | None, Counts]]:
         else:
             counts.finished += 1
             counts.successes += episode.success
-    if run.n_missing:  # a plan holds equally many episodes of every task
+    if not run.is_complete:  # a plan holds equally many episodes of every task
         each = run.planned // max(1, len(run.tasks))
         for tasks in suites.values():
             for counts in tasks.values():
                 counts.missing = max(0, each - counts.finished - counts.errors)
+        for episode in run.out_of_order:
+            counts = suites[episode.suite][number[(episode.suite, episode.task)]]
+            counts.out_of_order += 1
+            counts.missing = max(0, counts.missing - 1)
     return suites
 
 

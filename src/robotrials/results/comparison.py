@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robotrials.errors import ConfigError
+from robotrials.results.counting import out_of_order_words
 from robotrials.results.pairing import Pair, Pairing, match_tasks, pair_up, was_decided, watched_against
 from robotrials.results.stored import Episode, StoredRun
 from robotrials.results.summary import gap_words
@@ -296,7 +297,7 @@ def _gap(name: str, run: StoredRun, shared: Sequence[TaskKey]) -> str:
     """Which of the compared tasks have no part in the mean of ``run``; empty where all have, or none."""
     counts = _counts(run.episodes)
     absent = [_task_name(key) for key in shared if key not in counts]
-    return f"{name}: {gap_words(absent, len(shared))}" if 0 < len(absent) < len(shared) else ""
+    return f"{name}: {gap_words(absent, len(shared), bool(run.out_of_order))}" if 0 < len(absent) < len(shared) else ""
 
 
 def _counts(episodes: Iterable[Episode]) -> dict[TaskKey, tuple[int, int]]:
@@ -340,6 +341,8 @@ def _notes(name: str, run: StoredRun) -> list[str]:
     notes = []
     if run.n_missing:
         notes.append(f"{name} is not complete: {run.n_missing:,} of {run.planned:,} episodes have no result yet")
+    if words := out_of_order_words(len(run.out_of_order), sum(episode.is_error for episode in run.out_of_order)):
+        notes.append(f"{name}: {words}")
     if run.n_errors:
         erred = "1 episode" if run.n_errors == 1 else f"{run.n_errors:,} episodes"
         notes.append(f"{name}: {erred} ended in an error: left out, not a failure")

@@ -16,10 +16,11 @@ from typing import Any
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan
+from robotrials.results.counting import balanced
 from robotrials.results.ledger import Ledger
 from robotrials.results.pairing import digest_of, outcomes_of
 from robotrials.results.record import EpisodeRecord
-from robotrials.results.stored import balanced, read_run
+from robotrials.results.stored import read_run
 from robotrials.stats.stopping import Decider, Until, VersusDecider, WidthDecider, parse_until
 
 
