@@ -18,6 +18,7 @@ from robotrials.benchmarks.scene_group import scenes_of
 from robotrials.errors import IdentityError, LedgerError
 from robotrials.policies.base import PolicySpec
 from robotrials.results.counting import Counting, what_counts
+from robotrials.results.error_groups import error_groups
 from robotrials.results.exports import write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash
@@ -181,10 +182,7 @@ def _open_ledger(directory: RunDirectory, identity: dict[str, Any]) -> Ledger:
 
 
 def _failure_messages(ledger: Ledger, counting: Counting) -> list[str]:
-    counts: dict[str, int] = {}
-    for record in ledger.accepted():
-        if record.is_error and record.episode not in counting.surplus:
-            first_line = (record.error or "no message").split("\n", 1)[0]
-            counts[first_line] = counts.get(first_line, 0) + 1
-    ranked = sorted(counts.items(), key=lambda item: -item[1])
-    return [f"{count} x {text}" if count > 1 else text for text, count in ranked]
+    return [
+        group.words
+        for group in error_groups(record for record in ledger.accepted() if record.episode not in counting.surplus)
+    ]
