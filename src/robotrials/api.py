@@ -53,7 +53,8 @@ class Evaluation:
     def __str__(self) -> str:
         overall = self.summary.overall
         if overall.rate is None or overall.interval is None:
-            return f"no episode has finished, {overall.n_errors} errors; {self.directory}"
+            why = self.summary.out_of_order or "no episode has finished"
+            return f"{why}, {overall.n_errors} errors; {self.directory}"
         low, high = overall.interval
         words = f"success {100 * overall.rate:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
         return f"{words}, {overall.n_success}/{overall.n_finished}, {overall.n_errors} errors; {self.directory}"

@@ -57,7 +57,7 @@ def test_the_panel_says_how_far_how_good_how_long_and_where_the_time_goes() -> N
         "expert on metaworld",
         "0:30, about 0:12 left",
         "102/200  51 %",
-        f"success  93 of 100 so far, {100 * low:.1f} – {100 * high:.1f} % (anytime-valid 95 %)   2 errors",
+        f"success  93 succeeded, 7 failed so far, {100 * low:.1f} – {100 * high:.1f} % (anytime-valid 95 %)   2 errors",
         "now      2 running",
         "3 workers · 3.4 episodes/s",
         "simulate 60 %  render 20 %  infer 10 %  reset 10 %",
@@ -110,7 +110,7 @@ def test_one_line_says_the_same_in_a_log() -> None:
 
 def test_below_twenty_episodes_no_interval_is_shown() -> None:
     few = progress(TaskProgress("easy", "reach-v3", planned=50, done=8, successes=8, errors=0))
-    assert "8 of 8 so far" in "\n".join(drawn(few))
+    assert "8 succeeded, 0 failed so far" in "\n".join(drawn(few))
     assert "29" not in "\n".join(drawn(few))
     assert "8 succeeded so far, 2 running" in describe(few)
 

@@ -136,7 +136,7 @@ def test_names_of_others_are_shown_as_they_are_in_markdown() -> None:
 def test_the_summary_says_of_errors_and_gaps(broken: Path) -> None:
     main(["metrics", str(broken)])
     text = (broken / "summary.md").read_text()
-    assert "2 episodes ended in an error; they are no failures and not in the rates." in text
+    assert "2 episodes ended in an error. They are not counted as failures and are excluded from the rates." in text
     assert "2 of 6 episodes have not been run." in text
 
 

@@ -57,7 +57,7 @@ def test_a_model_without_a_suite_has_no_mean_and_stands_apart() -> None:
     assert cells(board, "long")["half"].missing == "no results"
 
 
-def test_tasks_episodes_and_errors_that_are_missing_take_the_rank_and_are_named() -> None:
+def test_tasks_and_episodes_that_are_missing_take_the_rank_and_are_named() -> None:
     fewer = source("fewer", goal=[(10, 10)])
     erred = Source("erred", "libero", "", {"goal": {0: Counts(9, 9, errors=1), 1: Counts(10, 10)}})
     stopped = Source("stopped", "libero", "", {"goal": {0: Counts(10, 10), 1: Counts(4, 4, missing=6)}})
@@ -65,12 +65,44 @@ def test_tasks_episodes_and_errors_that_are_missing_take_the_rank_and_are_named(
     found = cells(board, "goal")
     assert {name: cell.missing for name, cell in found.items()} == {
         "whole": "",
-        "erred": "1 error",
+        "erred": "",
         "fewer": "1 of 2 tasks",
         "stopped": "6 episodes not run",
     }
     assert found["fewer"].rate == 1.0
-    assert [name for name, cell in found.items() if cell.rank] == ["whole"]
+    assert [name for name, cell in found.items() if cell.rank] == ["erred", "whole"]
+
+
+def test_a_model_with_errors_is_ranked_by_the_worst_case() -> None:
+    erred = Source("erred", "libero", "", {"goal": {0: Counts(45, 45, errors=5), 1: Counts(40, 50)}})
+    found = cells(make_board([erred, source("whole", goal=[(44, 50), (40, 50)])]), "goal")
+    cell = found["erred"]
+    assert cell.rate == pytest.approx((1.0 + 0.8) / 2)
+    assert cell.floor == pytest.approx((0.9 + 0.8) / 2)
+    assert cell.interval == (suite_rate([(45, 50), (40, 50)])[1], suite_rate([(50, 50), (40, 50)])[2])
+    assert (cell.rank, cell.is_worst_case, found["whole"].is_worst_case) == (1, True, False)
+    assert (cell.best, found["whole"].best) == (True, False)  # 85 % at worst, against 84 %
+
+
+def test_a_model_gains_nothing_by_erring() -> None:
+    dodger = Source("dodger", "libero", "", {"goal": {0: Counts(10, 10, errors=90)}})
+    board = make_board([dodger, source("honest", goal=[(60, 100)])])
+    assert [model.name for model in board.models] == ["honest", "dodger"]
+    assert cells(board, "goal")["dodger"].interval[0] < 0.1  # type: ignore[index]
+    nothing = Source("nothing", "libero", "", {"goal": {0: Counts(errors=10)}})
+    assert cells(make_board([nothing]), "goal")["nothing"].missing == "10 errors"
+
+
+def test_a_task_counts_in_every_suite_that_holds_it_and_once_in_a_mean() -> None:
+    names = {("easy", 0): "push", ("easy", 1): "reach", ("reach", 0): "reach"}
+    whole = replace(source("whole", env="metaworld", easy=[(9, 10), (5, 10)]), names=names)
+    single = replace(source("single", env="metaworld", reach=[(8, 10)]), names=names)
+    board = make_board([whole, single])
+    assert (cells(board, "reach")["whole"].successes, cells(board, "reach")["whole"].rank) == (5, 1)
+    assert cells(board, "easy")["single"].missing == "1 of 2 tasks"
+    overall = cells(board, "Overall")["whole"]
+    assert (overall.finished, overall.rate) == (20, pytest.approx(0.7))
+    assert overall.is_complete
 
 
 def test_files_of_one_model_are_one_row_and_a_second_result_of_a_suite_is_another() -> None:

@@ -103,6 +103,40 @@ def test_a_tasks_name_shows_its_failures(browser: Any, report: Path) -> None:
         assert len(cards(page)) == 3
 
 
+def test_the_filters_are_in_the_address_and_come_back_from_it(browser: Any, report: Path, two_runs: Path) -> None:
+    with opened(browser, report) as page:
+        page.click("[data-outcome=failure]")
+        page.select_option("#filter-task", "hard/hammer")
+        page.click("[data-view=table]")
+        page.fill("#filter-text", "1003")
+        address = page.evaluate("location.hash")
+        assert address == "#outcome=failure&task=hard/hammer&find=1003&view=table"
+        page.click("#table tbody tr[data-at='0']")
+        assert (
+            page.evaluate("location.hash")
+            == "#episode=hard/hammer/3&outcome=failure&task=hard/hammer&find=1003&view=table"
+        )
+        page.keyboard.press("Escape")
+        until(page, "location.hash === '#outcome=failure&task=hard/hammer&find=1003&view=table'")
+    with opened(browser, report, address) as page:
+        assert page.inner_text("#shown") == "1 shown, 1 with video"
+        assert page.input_value("#filter-task") == "hard/hammer"
+        assert page.input_value("#filter-text") == "1003"
+        assert page.get_attribute("[data-view=table]", "aria-pressed") == "true"
+        page.click("nav a[href='#section-time']")
+        assert page.inner_text("#shown") == "1 shown, 1 with video"
+    with opened(browser, two_runs, "#of=1&outcome=nonsense") as page:
+        assert page.inner_text("#shown") == "12 shown, 12 with video"
+        assert page.input_value("#filter-run") == "1"
+
+
+def test_a_command_is_copied_by_a_click(browser: Any, report: Path) -> None:
+    with opened(browser, report, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.click("#section-commands button >> nth=0")
+        until(page, "document.getElementById('copied').textContent === 'copied'")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("robotrials eval --policy.type=act")
+
+
 def test_a_video_plays_and_the_arrows_go_on(browser: Any, report: Path) -> None:
     with opened(browser, report) as page:
         page.click("#gallery .shot >> nth=0")

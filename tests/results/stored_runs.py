@@ -25,6 +25,7 @@ def write_run(
     seed: int = 1000,
     groups: Sequence[str] = (),
     init_states: int | None = None,
+    env: str = "toy",
     **more: Any,
 ) -> Path:
     """A run directory whose episode results are what ``outcome`` says; ``more`` goes into run.json."""
@@ -41,7 +42,7 @@ def write_run(
         "identity": {"robotrials": "0.1.0", "plan": plan.hash(), "benchmark": {"name": "toy", "options": {}}},
         "config": {
             "policy": {"type": path.name, "path": None, "options": {}},
-            "env": {"type": "toy", "options": {"task": "x"}},
+            "env": {"type": env, "options": {"task": "x"}},
             "eval": {"n_episodes": n},
             "seed": seed,
         },

@@ -7,6 +7,7 @@ import pytest
 
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import build_plan
+from robotrials.results.counting import Counting
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.summary import gap_words, summarize
@@ -132,7 +133,9 @@ def test_intervals_are_of_the_method_asked_for(ledger: Ledger, method: str) -> N
 
 def test_of_a_run_that_stopped_early_only_the_counted_episodes_are_planned(ledger: Ledger) -> None:
     fill(ledger)
-    push, reach = summarize(ledger, plan(), counted={0, 1, 4}).suites[0].tasks
+    push, reach = (
+        summarize(ledger, plan(), counting=Counting(frozenset({0, 1, 4}), frozenset({0, 1, 4}))).suites[0].tasks
+    )
     assert (push.n_planned, push.n_finished, push.n_success, push.n_missing) == (2, 2, 2, 0)
     assert (reach.n_planned, reach.n_finished, reach.n_errors) == (1, 1, 0)
 

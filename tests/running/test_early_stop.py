@@ -18,8 +18,9 @@ from rich.console import Console
 from robotrials.cli.outcome import report_lines
 from robotrials.errors import ConfigError
 from robotrials.plan.plan import Plan, build_plan
+from robotrials.results.counting import balanced
 from robotrials.results.record import EndReason, EpisodeRecord
-from robotrials.results.stored import balanced, read_run
+from robotrials.results.stored import read_run
 from robotrials.running.early_stop import EarlyStop
 from robotrials.running.evaluate import RunResult, execute
 from robotrials.running.prepare import prepare, prepare_resume

@@ -203,7 +203,7 @@ def _rate_text(snapshot: Progress, marks: draw.Glyphs) -> Text:
     if not finished:
         text.append("no outcome yet", "bright_black")
     else:
-        text.append(f"{snapshot.successes:,} of {finished:,}", "bold green")
+        text.append(f"{snapshot.successes:,} succeeded, {snapshot.failures:,} failed", "bold green")
         text.append(f" so far, {draw.interval(*interval, marks)} % ({ANYTIME})" if interval else " so far")
     if snapshot.errors:
         text.append(f"   {draw.count(snapshot.errors, 'error')}", "bold red")

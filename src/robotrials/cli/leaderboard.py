@@ -16,7 +16,8 @@ usage: robotrials leaderboard PATH... [--repos=FILE] [--suites=A,B] [--output=F]
 Rank models on one HTML page and in a CSV beside it. PATH is a run directory, an
 eval_info.json (ours, or lerobot-eval's), or a folder that holds such. Models
 whose intervals overlap with the best share its rank; a model that lacks a
-suite, a task or episodes is shown, but not ranked.
+suite, a task or episodes is shown, but not ranked. Where episodes erred, the
+interval covers whatever they would have come to (the worst case), marked.
 
   --repos=FILE    model repositories of the Hub, one a line, # for comments
                   (needs robotrials[hub]); their eval_info.json are read

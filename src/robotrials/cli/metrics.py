@@ -93,10 +93,11 @@ def _files(figures: RunFigures, wanted: float | None, unit: str) -> dict[str, by
     from robotrials.results.stored import read_run
 
     content = metrics(figures.plan, figures.summary, figures.config, figures.wall_s)
-    episodes = read_run(figures.path).episodes
+    stored = read_run(figures.path)
+    episodes = stored.episodes
     name = f"{figures.policy} on {figures.env}"
     if unit == "episodes":
-        junit = episode_report(name, episodes)
+        junit = episode_report(name, episodes, stored.out_of_order)
     else:
         errors = {(e.suite, e.task): e.error or "" for e in reversed(episodes) if e.is_error}
         junit = task_report(name, figures.summary, wanted, errors)
@@ -123,12 +124,14 @@ def _judge(figures: RunFigures, wanted: float | None, confident: bool) -> int:
 
     overall = figures.summary.overall
     if overall.rate is None or overall.interval is None:
-        output.text("success: none, no episode has finished\n")
+        words = figures.summary.out_of_order or "no episode has finished"
+        output.text(f"success: none, {words}\n")
         return PARTIAL
     low, high = overall.interval
     line = f"success {draw.percent(overall.rate)} [{100 * low:.1f}, {100 * high:.1f}]"
     line += f", {overall.n_success}/{overall.n_finished}, {draw.count(overall.n_errors, 'error')}"
     line += f", {overall.n_missing:,} not run" if overall.n_missing else ""
+    line += f"; {figures.summary.out_of_order}" if overall.n_out_of_order else ""
     if wanted is not None:
         what, value = ("lower end", low) if confident else ("rate", overall.rate)
         reached = value >= wanted

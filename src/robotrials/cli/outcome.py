@@ -32,6 +32,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console, ran
     facts: list[tuple[str, str | Text]] = [
         ("Shard", shard_words(prepared)),
         ("Ran", _ran(prepared, result) if ran is None else ran),
+        ("Left out", result.summary.out_of_order),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
         *(("Success" if i == 0 else "", note) for i, note in enumerate(result.summary.notes)),
@@ -96,7 +97,7 @@ def _ran(prepared: PreparedRun, result: RunResult) -> str:
     overall = result.summary.overall
     kept = prepared.done - prepared.errors
     surplus = result.stopping["surplus"] if result.stopping else 0
-    fresh = overall.n_finished + overall.n_errors + surplus - kept
+    fresh = overall.n_planned - overall.n_missing + surplus - kept
     if prepared.is_finished:
         return f"nothing: all {draw.count(overall.n_planned, 'episode')} had finished before"
     where = draw.workers(prepared.n_workers, prepared.config.eval.runtime)

@@ -3,6 +3,11 @@
 A model is ranked in a column by how many others are clearly better there: rank 1 + the number of models whose interval
 lies wholly above its own. So models whose intervals overlap with those at the top share the first rank. A model that
 lacks a suite, a task, or episodes of the column has no rank in it and no mean: what is missing is named instead.
+
+Episodes that erred are no reason to leave a model out. It is ranked by the worst case: its interval reaches from the
+lower end with all of them counted as failures to the upper end with all of them counted as successes, and is marked.
+
+A suite is a choice of tasks: a model that has played a task in one suite has played it in all that hold it.
 """
 
 from __future__ import annotations
@@ -16,12 +21,16 @@ from robotrials.stats.intervals import suite_rate
 
 Suite = tuple[str, str]
 """(env, suite)."""
+Names = Mapping[tuple[str, str, int], str]
+"""Tasks' names by (env, suite, number), of benchmarks in which a task is the same in every suite."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """One model in one column. ``rate`` and ``interval`` are None without a finished episode, and for a mean over
-    something incomplete; ``missing`` says in words what is. ``rank`` and ``best`` are of complete cells."""
+    something incomplete; ``missing`` says in words what is. ``rank`` and ``best`` are of complete cells. ``rate`` is
+    over finished episodes; where some erred, ``interval`` covers whatever they would have come to, and ``floor`` is
+    the rate with all of them as failures, by which models are sorted."""
 
     successes: int = 0
     finished: int = 0
@@ -31,6 +40,12 @@ class Cell:
     missing: str = ""
     rank: int | None = None
     best: bool = False
+    floor: float | None = None
+
+    @property
+    def is_worst_case(self) -> bool:
+        """Whether ``interval`` is widened by episodes that erred."""
+        return self.errors > 0 and self.interval is not None
 
     @property
     def is_complete(self) -> bool:
@@ -92,8 +107,10 @@ def make_board(sources: Sequence[Source], suites: Sequence[str] = (), not_read: 
         raise ConfigError(f"there are no results to make a leaderboard of{reasons}")
     columns = _columns(found)
     tasks = _tasks(models)
+    names = {(source.env, *key): name for source in _with_env(sources) for key, name in source.names.items()}
     for model in models:
-        model.cells = [_cell(model, column, tasks) for column in columns]
+        _share_between_suites(model, tasks, names)
+        model.cells = [_cell(model, column, tasks, names) for column in columns]
     for position in range(len(columns)):
         _rank(models, position)
     models.sort(key=_order)
@@ -181,9 +198,36 @@ def _tasks(models: Sequence[Model]) -> dict[Suite, set[int]]:
     return tasks
 
 
-def _cell(model: Model, column: Column, tasks: dict[Suite, set[int]]) -> Cell:
+def _share_between_suites(model: Model, tasks: Mapping[Suite, set[int]], names: Names) -> None:
+    """Put the results of a task in every suite that holds it, where the model has none of its own there."""
+    played: dict[tuple[str, str], Counts] = {}
+    for (env, suite), known in model.suites.items():
+        for number, counts in known.items():
+            if number is not None and (name := names.get((env, suite, number))):
+                played.setdefault((env, name), counts)
+    for (env, suite), numbers in tasks.items():
+        if None in model.suites.get((env, suite), {}):
+            continue
+        for number in numbers:
+            name = names.get((env, suite, number))
+            found = played.get((env, name)) if name else None
+            if found is not None:
+                model.suites.setdefault((env, suite), {}).setdefault(number, found)
+
+
+def _distinct(model: Model, column: Column, names: Names) -> list[Counts]:
+    """The counts of the column's tasks, each once however many of its suites hold it."""
+    found: dict[tuple[object, ...], Counts] = {}
+    for env, suite in column.suites:
+        for number, counts in model.suites.get((env, suite), {}).items():
+            name = None if number is None else names.get((env, suite, number))
+            found.setdefault((env, name) if name else (env, suite, number), counts)
+    return list(found.values())
+
+
+def _cell(model: Model, column: Column, tasks: dict[Suite, set[int]], names: Names) -> Cell:
     absent = [suite for suite in column.suites if suite not in model.suites]
-    counts = [c for suite in column.suites for c in model.suites.get(suite, {}).values()]
+    counts = _distinct(model, column, names)
     sums = Cell(*(sum(getattr(c, name) for c in counts) for name in ("successes", "finished", "errors")))
     wants: list[str] = []
     if absent:
@@ -192,30 +236,37 @@ def _cell(model: Model, column: Column, tasks: dict[Suite, set[int]]) -> Cell:
     for suite in column.suites:
         known = model.suites.get(suite, {})
         lacks = 0 if None in known or suite in absent else len(tasks[suite] - set(known))
-        lacks += sum(c.finished == 0 for c in known.values())
+        lacks += sum(c.finished + c.errors == 0 for c in known.values())
         if lacks:
             named = "" if column.is_suite else f" of {suite[1]}"
             wants.append(f"{len(tasks[suite]) - lacks} of {len(tasks[suite])} tasks{named}")
     n_missing = sum(c.missing for c in counts)
     if n_missing:
         wants.append(f"{n_missing:,} episode{'' if n_missing == 1 else 's'} not run")
-    if sums.errors:
-        wants.append(f"{sums.errors:,} error{'' if sums.errors == 1 else 's'}")
+    n_aside = sum(c.out_of_order for c in counts)
+    if n_aside:
+        wants.append(f"{n_aside:,} not counted yet")
     missing = ", ".join(wants)
     if not sums.finished or (missing and not column.is_suite):
-        return replace(sums, missing=missing or "no results")
-    rate, low, high = suite_rate([(c.successes, c.finished) for c in counts])
-    return replace(sums, rate=rate, interval=(low, high), missing=missing)
+        return replace(sums, missing=missing or (_errors(sums.errors) if sums.errors else "no results"))
+    rate = suite_rate([(c.successes, c.finished) for c in counts])[0]
+    floor, low, _ = suite_rate([(c.successes, c.finished + c.errors) for c in counts])
+    high = suite_rate([(c.successes + c.errors, c.finished + c.errors) for c in counts])[2]
+    return replace(sums, rate=rate, interval=(low, high), floor=floor, missing=missing)
+
+
+def _errors(n: int) -> str:
+    return f"{n:,} error{'' if n == 1 else 's'}"
 
 
 def _rank(models: Sequence[Model], position: int) -> None:
     complete = [model for model in models if model.cells[position].is_complete]
     lows = sorted(_bounds(model.cells[position])[0] for model in complete)
-    top = max((model.cells[position].rate or 0.0 for model in complete), default=0.0)
+    top = max((model.cells[position].floor or 0.0 for model in complete), default=0.0)
     for model in complete:
         cell = model.cells[position]
         better = sum(low > _bounds(cell)[1] for low in lows)
-        model.cells[position] = replace(cell, rank=1 + better, best=cell.rate == top)
+        model.cells[position] = replace(cell, rank=1 + better, best=cell.floor == top)
 
 
 def _bounds(cell: Cell) -> tuple[float, float]:
@@ -225,4 +276,4 @@ def _bounds(cell: Cell) -> tuple[float, float]:
 
 def _order(model: Model) -> tuple[bool, float, str]:
     first = model.cells[0]
-    return (not first.is_complete, -(first.rate or 0.0) if first.is_complete else 0.0, model.name)
+    return (not first.is_complete, -(first.floor or 0.0) if first.is_complete else 0.0, model.name)

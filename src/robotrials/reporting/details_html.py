@@ -6,31 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from robotrials.reporting import words
+from robotrials.reporting.commands_html import defaults, given
 from robotrials.reporting.figures_html import run_class
 from robotrials.reporting.loading import LoadedRun
 from robotrials.reporting.markup import Markup, join, tag
+from robotrials.results.error_groups import ErrorGroup, error_groups
 
 MAX_MESSAGES = 20
 _LONGEST_MESSAGE = 8000
 _NOT_SHOWN = ("output_dir",)
+_ALWAYS_GIVEN = ("policy.type", "policy.path", "env.type", "env.task")
+"""They have no default that they could differ from."""
 
 
 def errors_section(runs: Sequence[LoadedRun]) -> Markup:
-    """Errors stand apart from failures: by message, the most frequent first."""
+    """Errors are apart from failures: by kind of message, the most frequent first."""
     blocks = []
     for i, run in enumerate(runs):
-        groups: dict[str, list[int]] = {}
-        texts: dict[str, str] = {}
-        for record in run.records:
-            if record.is_error:
-                message = record.error or "no message"
-                first = message.split("\n", 1)[0]
-                groups.setdefault(first, []).append(record.episode)
-                texts.setdefault(first, message)
-        ranked = sorted(groups.items(), key=lambda item: -len(item[1]))
-        blocks += [_message(run, i, len(runs) > 1, first, texts[first], hit) for first, hit in ranked[:MAX_MESSAGES]]
-        if len(ranked) > MAX_MESSAGES:
-            more = words.count(len(ranked) - MAX_MESSAGES, "other message")
+        groups = error_groups(run.records)
+        blocks += [_message(run, i, len(runs) > 1, group) for group in groups[:MAX_MESSAGES]]
+        if len(groups) > MAX_MESSAGES:
+            more = words.count(len(groups) - MAX_MESSAGES, "other message")
             blocks.append(tag("p", f"and {more} of {run.label}, in its ledger.sqlite", class_="note"))
     if not blocks:
         return Markup("")
@@ -42,20 +38,23 @@ def errors_section(runs: Sequence[LoadedRun]) -> Markup:
     )
 
 
-def _message(run: LoadedRun, position: int, several: bool, first: str, text: str, hit: Sequence[int]) -> Markup:
-    episodes = [run.plan.episode(number) for number in hit]
+def _message(run: LoadedRun, position: int, several: bool, group: ErrorGroup) -> Markup:
+    episodes = [run.plan.episode(number) for number in group.episodes]
     tasks = sorted({f"{episode.suite}/{episode.task}" for episode in episodes})
     where = ", ".join(tasks[:4]) + (f" and {len(tasks) - 4} more" if len(tasks) > 4 else "")
+    alike = ""
+    if group.variants > 1:
+        alike = f"; one of {words.count(group.variants, 'message')} that differ in numbers alone"
     return tag(
         "details",
         tag(
             "summary",
-            tag("b", words.count(len(hit), "episode"), class_="bad"),
+            tag("b", words.count(len(episodes), "episode"), class_="bad"),
             tag("span", class_=f"swatch {run_class(position)}") if several else None,
-            tag("code", first[:300]),
+            tag("code", group.first_line[:300]),
         ),
-        tag("p", f"{run.label}: " if several else "", where, class_="note"),
-        tag("pre", text[:_LONGEST_MESSAGE]),
+        tag("p", f"{run.label}: " if several else "", where, alike, class_="note"),
+        tag("pre", group.example[:_LONGEST_MESSAGE]),
     )
 
 
@@ -119,22 +118,37 @@ def configuration_section(runs: Sequence[LoadedRun]) -> Markup:
     bodies = []
     for title, columns in groups:
         keys = list(dict.fromkeys(key for column in columns for key in column))
-        rows = [_fact_row(key, [column.get(key, "–") for column in columns]) for key in keys]
+        known = [given(run.described["config"]) if title == "Configuration" else {} for run in runs]
+        rows = [
+            _fact_row(
+                key,
+                [column.get(key, "–") for column in columns],
+                [key in of_run and key not in _ALWAYS_GIVEN for of_run in known],
+            )
+            for key in keys
+        ]
         heading = tag("tr", tag("th", title, colspan=1 + len(runs), scope="colgroup"), class_="group")
         bodies.append(tag("tbody", heading, *rows))
     names = [tag("th", tag("span", class_=f"swatch {run_class(i)}"), run.label) for i, run in enumerate(runs)]
     head = tag("thead", tag("tr", tag("td"), *names)) if len(runs) > 1 else None
     return tag(
         "section",
-        tag("h2", "Configuration and versions"),
+        tag("h2", "Configuration and versions", tag("small", "bold: not the default")),
         tag("div", tag("table", head, *bodies, class_="config"), class_="scroll"),
         id="section-configuration",
     )
 
 
-def _fact_row(key: str, values: Sequence[str]) -> Markup:
+def _fact_row(key: str, values: Sequence[str], is_given: Sequence[bool]) -> Markup:
+    """``is_given``: the value is not the default, which then is beside it where it is known."""
     kind = "differs" if len(set(values)) > 1 else None
-    return tag("tr", tag("th", key, scope="row"), *(tag("td", value) for value in values), class_=kind)
+    usual = _DEFAULTS.get(key)
+    beside = tag("small", f"default {usual}") if usual else None
+    cells = [
+        tag("td", value, beside, class_="given") if chosen else tag("td", value)
+        for value, chosen in zip(values, is_given, strict=True)
+    ]
+    return tag("tr", tag("th", key, scope="row"), *cells, class_=kind)
 
 
 def _configuration(run: LoadedRun) -> Iterator[tuple[str, str]]:
@@ -178,6 +192,9 @@ def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, ", ".join(map(str, value))
         elif value not in (None, ""):
             yield name, str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_DEFAULTS = dict(_flat("", defaults()))
 
 
 def navigation(sections: Sequence[tuple[str, str]]) -> Markup:

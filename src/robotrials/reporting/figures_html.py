@@ -110,6 +110,7 @@ def run_card(run: LoadedRun, position: int, several: bool) -> Markup:
                 ("failure", "failure", failures),
                 ("time", "time limit", time_limits),
                 ("error", "error", overall.n_errors),
+                ("aside", "ended out of order", overall.n_out_of_order),
                 ("missing", "not run", overall.n_missing),
             ]
         ),
@@ -141,6 +142,8 @@ def _caveats(run: LoadedRun) -> Markup | None:
     overall, notes = run.summary.overall, []
     if overall.n_missing:
         notes.append(f"Partial: {overall.n_missing:,} of {words.count(overall.n_planned, 'planned episode')} not run.")
+    if run.summary.out_of_order:
+        notes.append(f"{run.summary.out_of_order[0].upper()}{run.summary.out_of_order[1:]}.")
     if overall.n_errors:
         notes.append(
             f"{words.count(overall.n_errors, 'episode')} ended in an error. The rate is over finished episodes only."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -55,7 +56,7 @@ def _read(api: Any, name: str) -> tuple[list[Source], list[str]]:
             if file is None:
                 continue
             source = read_source(file, name, f"{name}/{path}", training)
-            found.append(Source(name, source.env or _env_of(path), source.label, source.suites, training, name))
+            found.append(replace(source, env=source.env or _env_of(path), repo_id=name))
         except (RobotrialsError, hub.errors.HfHubHTTPError, OSError) as error:
             lines.append(f"{name}/{path}: {str(error).splitlines()[0]}")
     return found, lines

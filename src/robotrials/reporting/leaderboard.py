@@ -23,10 +23,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How a spreadsheet recognises a formula in a cell."""
 
 
+_MARK = "\N{DAGGER}"
+"""Stands at a rate with errors."""
+
 _HOW_TO_READ = (
     "Rank 1 + the number of models that are clearly better in the column by which the table is sorted: whose 95 % "
     "interval lies wholly above. Equal ranks are ties. The highest rate of a column is bold. Rates are means over "
-    "tasks, each weighing the same. A mean is given only where no suite, task or episode is missing."
+    "tasks, each weighing the same. A mean is given only where no suite, task or episode is missing. "
+    f"{_MARK}: episodes erred. The rate is over the others; the interval, by which the model is ranked, is that of the "
+    "worst case, from all of them failing to all of them succeeding."
 )
 
 
@@ -126,7 +131,7 @@ def leaderboard_page(board: Board) -> bytes:
     )
     data = {
         "rows": [
-            [[cell.rank, cell.rate if cell.is_complete else None, cell.missing] for cell in model.cells]
+            [[cell.rank, cell.floor if cell.is_complete else None, cell.missing] for cell in model.cells]
             for model in board.models
         ],
     }
@@ -172,6 +177,7 @@ def _table_section(board: Board, ranked: int) -> Markup:
             "p",
             _HOW_TO_READ,
             class_="note",
+            id="how-to-read",
         ),
     )
 
@@ -234,6 +240,9 @@ def _figure(cell: Cell, column: Column) -> Markup:
     if cell.rate is None or cell.interval is None:
         return tag("td", tag("span", cell.missing, class_="missing"), class_=kind)
     rate = tag("b" if cell.best else "span", f"{100.0 * cell.rate:.1f}", class_="value")
+    if cell.is_worst_case:
+        why = f"{words.count(cell.errors, 'episode')} erred: the interval is that of the worst case"
+        rate = join(rate, tag("sup", f"{_MARK}{cell.errors:,}", class_="erred", title=why))
     bounds = tag("small", f"{100.0 * cell.interval[0]:.1f}–{100.0 * cell.interval[1]:.1f} · {of}")
     drawing = None if column.is_suite else plot([("run0", cell.rate, cell.interval)])
     missing = tag("small", cell.missing, class_="missing") if cell.missing else None

@@ -10,17 +10,19 @@ from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.plan import Plan
+from robotrials.results.counting import what_counts
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import load_run_json
-from robotrials.results.stored import counted_ids, stored_plan
+from robotrials.results.stored import stored_plan
 from robotrials.results.summary import RunSummary, summarize
 
 
 @dataclass(frozen=True)
 class LoadedRun:
     """A run as it lies on disk. ``label`` tells it from the others of one report, ``described`` is run.json.
-    ``records`` are the results that count, in the order of the plan: of a run that stopped early not all."""
+    ``records`` are the results that count, in the order of the plan: of a run that is unfinished or
+    stopped early not all."""
 
     label: str
     path: Path
@@ -60,11 +62,12 @@ def load_runs(directories: Sequence[Path]) -> list[LoadedRun]:
 def _load(path: Path, label: str) -> LoadedRun:
     described = load_run_json(path)
     plan = stored_plan(described, path)
-    counted = counted_ids(described, plan)
     method = (described["config"].get("stats") or {}).get("interval", "wilson")
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        records = tuple(record for record in ledger.accepted() if counted is None or record.episode in counted)
-        return LoadedRun(label, path, described, plan, summarize(ledger, plan, method, counted), records)
+        counting = what_counts(described, plan, ledger.accepted_ids())
+        records = tuple(record for record in ledger.accepted() if record.episode in counting.counted)
+        summary = summarize(ledger, plan, method, counting)
+    return LoadedRun(label=label, path=path, described=described, plan=plan, summary=summary, records=records)
 
 
 def distinct_labels(paths: Sequence[Path]) -> list[str]:

@@ -12,12 +12,13 @@ from typing import Any
 from urllib.parse import quote
 
 from robotrials.errors import ConfigError
-from robotrials.reporting import details_html, figures_html
+from robotrials.reporting import commands_html, comparison_html, details_html, figures_html
 from robotrials.reporting.loading import LoadedRun, load_runs, video_file
 from robotrials.reporting.markup import Markup, data_block, join, tag
 from robotrials.reporting.page import GENERATOR, page
 from robotrials.results.filesystem import write_atomically
 from robotrials.results.record import EndReason, EpisodeRecord
+from robotrials.results.stored import Episode
 
 ENDS = (EndReason.FAILURE, EndReason.EXCEPTION, EndReason.TIME_LIMIT, EndReason.ERROR, EndReason.SUCCESS)
 """As numbered in the page's data, which is also the order of its gallery: failures first."""
@@ -81,12 +82,15 @@ def report_page(runs: Sequence[LoadedRun], videos: _Videos) -> bytes:
     several = len(runs) > 1
     title = _title(runs)
     errors = details_html.errors_section(runs)
+    comparison = comparison_html.comparison_section(comparison_html.compare_loaded(runs), runs, videos.link)
     sections = [
+        *([("section-comparison", "Comparison")] if comparison else []),
         ("section-tasks", "Tasks"),
         ("section-episodes", "Episodes"),
         *([("section-errors", "Errors")] if errors else []),
         ("section-time", "Time"),
         ("section-configuration", "Configuration"),
+        ("section-commands", "Commands"),
     ]
     body = join(
         figures_html.header(title, runs, time.strftime("%Y-%m-%d %H:%M")),
@@ -94,11 +98,13 @@ def report_page(runs: Sequence[LoadedRun], videos: _Videos) -> bytes:
         tag(
             "main",
             tag("div", *(figures_html.run_card(run, i, several) for i, run in enumerate(runs)), class_="cards"),
+            comparison,
             figures_html.task_table(runs),
             details_html.episodes_section(runs),
             errors,
             figures_html.time_section(runs),
             details_html.configuration_section(runs),
+            commands_html.commands_section(runs),
         ),
         details_html.viewer(),
     )
@@ -165,6 +171,7 @@ class _Videos:
             for record in run.records
             if (file := video_file(run, record)) is not None
         ]
+        self._runs = runs
         self.inside: dict[str, str] = {}
         self._addresses: dict[tuple[int, int], str] = {}
         self.n_linked = 0
@@ -178,6 +185,14 @@ class _Videos:
             else:
                 self.n_linked += 1
                 self._addresses[(run, episode)] = quote(os.path.relpath(file, folder).replace(os.sep, "/"))
+
+    def link(self, run: int, episode: Episode) -> str | None:
+        """An address that a link can open: of a video beside the page, or of the place in the page that plays it."""
+        found = self.address(run, episode.record) if episode.record is not None else None
+        if found is None or not found.startswith("#"):
+            return found
+        original = self._runs[run].plan.episode(episode.record.episode) if episode.record is not None else episode
+        return f"#episode={quote(original.name)}&run={run}"
 
     def address(self, run: int, record: EpisodeRecord) -> str | None:
         return self._addresses.get((run, record.episode))

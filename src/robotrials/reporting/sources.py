@@ -14,6 +14,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.reporting.loading import policy_name
+from robotrials.results.same_tasks import ignores_suites
 from robotrials.results.stored import StoredRun, read_run
 
 LARGEST_FILE = 64 * 2**20
@@ -28,6 +29,7 @@ class Counts:
     finished: int = 0
     errors: int = 0
     missing: int = 0
+    out_of_order: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Source:
     training: Training = field(default_factory=Training)
     repo_id: str | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Of a benchmark in which a task is the same in every suite: the tasks' names, by suite and number."""
 
 
 def read_source(
@@ -70,8 +74,12 @@ def read_source(
     file = path / "eval_info.json" if path.is_dir() else path
     if not (path / "run.json").is_file():
         _check_size(file)
+    names: dict[tuple[str, int], str] = {}
     try:
-        suites = _by_task(read_run(path))
+        run = read_run(path)
+        suites = _by_task(run)
+        if ignores_suites(run.env):
+            names = {(task.suite, task.id): task.name for task in run.tasks if task.name != str(task.id)}
         described = _json(path / "run.json") if (path / "run.json").is_file() else {}
     except ConfigError:
         suites, described = ({} if _lists_episodes(file) else _sums(file)), {}
@@ -89,6 +97,7 @@ def read_source(
         suites=suites,
         training=training or _training_of(policy),
         conditions=_conditions(described),
+        names=names,
     )
 
 
@@ -129,11 +138,15 @@ def _by_task(run: StoredRun) -> dict[str, dict[int | None, Counts]]:
         else:
             counts.finished += 1
             counts.successes += episode.success
-    if run.n_missing:  # a plan holds equally many episodes of every task
+    if not run.is_complete:  # a plan holds equally many episodes of every task
         each = run.planned // max(1, len(run.tasks))
         for tasks in suites.values():
             for counts in tasks.values():
                 counts.missing = max(0, each - counts.finished - counts.errors)
+        for episode in run.out_of_order:
+            counts = suites[episode.suite][number[(episode.suite, episode.task)]]
+            counts.out_of_order += 1
+            counts.missing = max(0, counts.missing - 1)
     return suites
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robotrials.errors import ConfigError
-from robotrials.results.pairing import Pair, Pairing, match_tasks, pair_up, was_decided, watched_against
+from robotrials.results.counting import out_of_order_words
+from robotrials.results.pairing import Pair, Pairing, pair_up, was_decided, watched_against
+from robotrials.results.same_tasks import benchmark_of, match_tasks
 from robotrials.results.stored import Episode, StoredRun
 from robotrials.results.summary import gap_words
 from robotrials.results.verdict import Line, Verdict, judge
@@ -102,7 +104,8 @@ def compare_runs(runs: Sequence[StoredRun], options: Options | None = None) -> C
         raise ConfigError(f"compare takes two runs or more: a baseline and what to compare with it; got {len(runs)}")
     names = short_names([run.path for run in runs])
     matched = match_tasks(runs)
-    notes = [note for name, run in zip(names, matched, strict=True) for note in _notes(name, run)]
+    notes = [note for run, other in zip(runs, matched, strict=True) if (note := _renaming(run, other))]
+    notes += [note for name, run in zip(names, matched, strict=True) for note in _notes(name, run)]
     shared = _shared_tasks(matched, names, notes)
     notes += [note for name, run in zip(names, matched, strict=True) if (note := _gap(name, run, shared))]
     sides = tuple(_side(name, run, shared, options) for name, run in zip(names, matched, strict=True))
@@ -299,7 +302,7 @@ def _gap(name: str, run: StoredRun, shared: Sequence[TaskKey]) -> str:
     """Which of the compared tasks have no part in the mean of ``run``; empty where all have, or none."""
     counts = _counts(run.episodes)
     absent = [_task_name(key) for key in shared if key not in counts]
-    return f"{name}: {gap_words(absent, len(shared))}" if 0 < len(absent) < len(shared) else ""
+    return f"{name}: {gap_words(absent, len(shared), bool(run.out_of_order))}" if 0 < len(absent) < len(shared) else ""
 
 
 def _counts(episodes: Iterable[Episode]) -> dict[TaskKey, tuple[int, int]]:
@@ -316,7 +319,7 @@ def _counts(episodes: Iterable[Episode]) -> dict[TaskKey, tuple[int, int]]:
 def _shared_tasks(runs: Sequence[StoredRun], names: Sequence[str], notes: list[str]) -> list[TaskKey]:
     """Tasks that all runs have, in the baseline's order; what is left out is noted."""
     for name, run in zip(names[1:], runs[1:], strict=True):
-        one, other = _benchmark(runs[0]), _benchmark(run)
+        one, other = benchmark_of(runs[0].env), benchmark_of(run.env)
         # A file's tasks are suites and numbers, which mean something else in another benchmark; directories have names.
         if one and other and one != other and "eval_info" in (runs[0].source, run.source):
             raise ConfigError(
@@ -333,16 +336,22 @@ def _shared_tasks(runs: Sequence[StoredRun], names: Sequence[str], notes: list[s
     return [task.key for task in runs[0].tasks if task.key in common]
 
 
-def _benchmark(run: StoredRun) -> str:
-    """What it was played on, empty where nothing says so or a bridge stands for it."""
-    name = run.env.rpartition(":")[2]
-    return "" if name in ("lerobot_env", "gym", "hub") else name
+def _renaming(before: StoredRun, after: StoredRun) -> str:
+    """Which tasks of a run go by the suite that the baseline has them in; empty for none."""
+    changed = [(old.key, new.key) for old, new in zip(before.tasks, after.tasks, strict=True) if old.suite != new.suite]
+    if not changed:
+        return ""
+    (old, new), more = changed[0], len(changed) - 1
+    others = f", and so are {more:,} more" if more else ""
+    return f"the suite is no part of the scene: {_task_name(old)} is the same task as {_task_name(new)}{others}"
 
 
 def _notes(name: str, run: StoredRun) -> list[str]:
     notes = []
     if run.n_missing:
         notes.append(f"{name} is not complete: {run.n_missing:,} of {run.planned:,} episodes have no result yet")
+    if words := out_of_order_words(len(run.out_of_order), sum(episode.is_error for episode in run.out_of_order)):
+        notes.append(f"{name}: {words}")
     if run.n_errors:
         erred = "1 episode" if run.n_errors == 1 else f"{run.n_errors:,} episodes"
         notes.append(f"{name}: {erred} ended in an error: left out, not a failure")

@@ -130,6 +130,7 @@ def _result(run: RunFigures, name: str, figures: Figures) -> dict[str, Any]:
                 "n_finished": str(figures.n_finished),
                 "n_errors": str(figures.n_errors),
                 "n_planned": str(figures.n_planned),
+                **({"n_out_of_order": str(figures.n_out_of_order)} if figures.n_out_of_order else {}),
                 "base_seed": str(config.get("seed")),
             },
             "uncertainty": {

@@ -7,6 +7,8 @@ differs, on purpose:
 * an errored episode is neither success nor failure: it is missing from the lists and stands in ``errors``;
 * means of a group and overall weigh every task the same, which is the mean over episodes unless tasks differ in theirs;
 * more keys: ``n_success``, ``n_errors``, ``n_planned``, ``pc_success_ci95`` ([low, high] in percent), ``seeds``, ...
+* of an unfinished run the lists hold the episodes that count (``counting.py``); others that ended are in
+  ``out_of_order``, and ``note`` says why;
 * paths of videos are relative to the folder of the file, so that a run can be moved.
 """
 
@@ -14,12 +16,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
+from robotrials.results.counting import Counting, everything
 from robotrials.results.filesystem import write_atomically
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
@@ -41,17 +44,17 @@ def write_exports(
     summary: RunSummary,
     described: Mapping[str, Any],
     eval_s: float,
-    counted: Container[int] | None = None,
+    counting: Counting | None = None,
 ) -> None:
     """Write all three files, each whole or not at all. ``described`` is the content of run.json, ``eval_s`` the wall
-    seconds of all sessions together, ``counted`` as for ``summarize``.
+    seconds of all sessions together, ``counting`` as for ``summarize``.
 
     Raises:
         LedgerError: they cannot be written (disk full); the ledger has everything, so resuming writes them again.
     """
     config = described["config"]
     files = {
-        "eval_info.json": {**eval_info(plan, ledger, summary, eval_s, counted), **_stopping(described)},
+        "eval_info.json": {**eval_info(plan, ledger, summary, eval_s, counting), **_stopping(described)},
         "eval_config.json": config,
         "metrics.json": {**metrics(plan, summary, config, eval_s), **_stopping(described)},
     }
@@ -67,21 +70,24 @@ def write_exports(
 
 
 def eval_info(
-    plan: Plan, ledger: Ledger, summary: RunSummary, eval_s: float, counted: Container[int] | None = None
+    plan: Plan, ledger: Ledger, summary: RunSummary, eval_s: float, counting: Counting | None = None
 ) -> dict[str, Any]:
     """The content of eval_info.json: per task with its episodes in order, per group, and overall."""
     figures = {(suite.name, task.name): task for suite in summary.suites for task in suite.tasks}
     metrics_of = {task.key: _EpisodeLists(figures[task.key]) for task in plan.tasks}
+    counting = counting or everything(plan)
     for record in ledger.accepted():
-        if counted is not None and record.episode not in counted:
-            continue
         episode = plan.episode(record.episode)
-        metrics_of[(episode.suite, episode.task)].add(episode.index, episode.seed, record)
+        lists = metrics_of[(episode.suite, episode.task)]
+        if record.episode in counting.counted:
+            lists.add(episode.index, episode.seed, record)
+        elif record.episode in counting.out_of_order:
+            lists.set_aside(episode.index, episode.seed, record)
     groups = {}
     for suite in summary.suites:
-        lists = [metrics_of[(suite.name, task.name)] for task in suite.tasks]
-        groups[suite.name] = {**_aggregate(suite), **_paths(lists)}
-    n_results = summary.overall.n_finished + summary.overall.n_errors
+        of_suite = [metrics_of[(suite.name, task.name)] for task in suite.tasks]
+        groups[suite.name] = {**_aggregate(suite), **_paths(of_suite)}
+    n_results = summary.overall.n_planned - summary.overall.n_missing
     return {
         "per_task": [_task_entry(task, metrics_of[task.key]) for task in plan.tasks],
         "per_group": groups,
@@ -92,6 +98,7 @@ def eval_info(
             **_paths(list(metrics_of.values())),
         },
         "interval": interval_words(summary.method),
+        **_note(summary),
         **_labels(summary),
     }
 
@@ -109,6 +116,7 @@ def metrics(plan: Plan, summary: RunSummary, config: Mapping[str, Any], eval_s: 
         "complete": summary.complete,
         **_shard(config),
         "interval": interval_words(summary.method),
+        **_note(summary),
         **_labels(summary),
         "task_descriptions": {task.name: task.instruction for task in plan.tasks},
         "per_task": {f"{suite.name}/{task.name}": _aggregate(task) for suite in summary.suites for task in suite.tasks},
@@ -119,6 +127,11 @@ def _stopping(described: Mapping[str, Any]) -> dict[str, Any]:
     """How ``--until`` ended the run, if it was asked for: the intervals beside it are those of runs of fixed length."""
     stopping = described.get("stopping")
     return {"stopping": stopping} if stopping else {}
+
+
+def _note(summary: RunSummary) -> dict[str, str]:
+    """Why results of an unfinished run are in no rate."""
+    return {"note": summary.out_of_order} if summary.out_of_order else {}
 
 
 def _labels(summary: RunSummary) -> dict[str, Any]:
@@ -154,6 +167,23 @@ class _EpisodeLists:
             "steps": [],
         }
         self.errors: list[dict[str, Any]] = []
+        self.out_of_order: list[dict[str, Any]] = []
+
+    def set_aside(self, index: int, seed: int, record: EpisodeRecord) -> None:
+        """A result that does not count yet: listed apart, with what reads the file needs to know it again."""
+        self.out_of_order.append(
+            {
+                "episode": index,
+                "seed": seed,
+                "success": record.success,
+                "end": record.end.value,
+                "steps": record.steps,
+                "sum_reward": record.reward_sum,
+                "max_reward": record.reward_max,
+                "video": record.video,
+                "error": record.error,
+            }
+        )
 
     def add(self, index: int, seed: int, record: EpisodeRecord) -> None:
         if record.video is not None:
@@ -180,8 +210,12 @@ def _task_entry(task: TaskSpec, lists: _EpisodeLists) -> dict[str, Any]:
         "task_group": task.suite,
         "task_id": task.id,
         "task": task.name,
-        "metrics": {**lists.columns, "errors": lists.errors, **counts},
+        "metrics": {**lists.columns, "errors": lists.errors, **_apart(lists), **counts},
     }
+
+
+def _apart(lists: _EpisodeLists) -> dict[str, Any]:
+    return {"out_of_order": lists.out_of_order} if lists.out_of_order else {}
 
 
 def _aggregate(figures: Figures) -> dict[str, Any]:
@@ -195,6 +229,7 @@ def _aggregate(figures: Figures) -> dict[str, Any]:
         "n_success": figures.n_success,
         "n_errors": figures.n_errors,
         "n_planned": figures.n_planned,
+        **({"n_out_of_order": figures.n_out_of_order} if figures.n_out_of_order else {}),
     }
 
 

@@ -43,8 +43,9 @@ COLUMNS: dict[str, type] = {
     "counted": bool,
 }
 """Columns and their types; any value may be missing. ``success`` is missing for an error. ``started_at`` is Unix time,
-``*_s`` are seconds, ``video`` is relative to the run directory, ``counted`` is false for an episode that finished
-after the run had decided to stop early."""
+``*_s`` are seconds, ``video`` is relative to the run directory. ``counted``: the rates are made of the rows where it is
+true. It is false for an episode that ended out of order in an unfinished run, where successes end first, and for one
+that finished after the run had decided to stop early: leave these out of every rate."""
 
 
 def load_run(path: str | Path, frame: str = "auto") -> Any:
@@ -54,7 +55,11 @@ def load_run(path: str | Path, frame: str = "auto") -> Any:
     "pandas", "polars", "arrow" (a pyarrow.Table), "records" (a list of dicts), or "auto", the first of these that is
     installed, where one that the program has imported already comes first.
 
-    >>> robotrials.load_run("outputs/eval/run").groupby("task")["success"].mean()
+    Of an unfinished run not every row counts: what has ended is no fair sample, since successes end first. The column
+    ``counted`` says which do.
+
+    >>> frame = robotrials.load_run("outputs/eval/run")
+    >>> frame[frame["counted"]].groupby("task")["success"].mean()
 
     Raises:
         ConfigError: no run, or an unknown ``frame``.
@@ -69,7 +74,7 @@ def load_run(path: str | Path, frame: str = "auto") -> Any:
 def columns(run: StoredRun) -> dict[str, list[Any]]:
     """The table, column by column: lists of plain values, None for a missing one."""
     table: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for counted, episodes in ((True, run.episodes), (False, run.surplus)):
+    for counted, episodes in ((True, run.episodes), (False, run.out_of_order), (False, run.surplus)):
         for episode in episodes:
             for name, value in _row(episode, counted).items():
                 table[name].append(value)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
+from robotrials.results.counting import out_of_order_words
 from robotrials.results.stored import Episode
 from robotrials.results.summary import Figures, RunSummary
 
@@ -38,7 +39,7 @@ def task_report(
     case = _case(element, "overall", "success rate", 0.0)
     overall = summary.overall
     if overall.rate is None:
-        _add(case, "error", "no episode has finished")
+        _add(case, "error", summary.out_of_order or "no episode has finished")
     elif min_success is not None and overall.rate < min_success:
         _add(case, "failure", f"{_rate(overall)} is below the {100 * min_success:.1f} % asked for")
     ElementTree.SubElement(case, "system-out").text = _clean(_words(overall))
@@ -46,18 +47,22 @@ def task_report(
     return _bytes(root)
 
 
-def episode_report(name: str, episodes: Sequence[Episode]) -> bytes:
-    """A test for each episode: it fails where the policy failed."""
+def episode_report(name: str, episodes: Sequence[Episode], out_of_order: Sequence[Episode] = ()) -> bytes:
+    """A test for each episode: it fails where the policy failed. Those ``out_of_order`` are skipped: they do not count
+    while the run is unfinished."""
     root = ElementTree.Element("testsuites", name=_clean(name))
     by_task: dict[str, list[Episode]] = {}
-    for episode in episodes:
+    not_counted = {episode.name for episode in out_of_order}
+    for episode in (*episodes, *out_of_order):
         by_task.setdefault(f"{episode.suite}/{episode.task}", []).append(episode)
     for task, own in by_task.items():
         element = ElementTree.SubElement(root, "testsuite", name=_clean(task))
         for episode in own:
             seconds = episode.record.timings.total if episode.record is not None else 0.0
             case = _case(element, task, f"episode {episode.index} (seed {episode.seed})", seconds)
-            if episode.is_error:
+            if episode.name in not_counted:
+                _add(case, "skipped", "ended out of order in an unfinished run: not counted yet")
+            elif episode.is_error:
                 _add(case, "error", episode.error or "no message")
             elif not episode.success:
                 _add(case, "failure", f"{episode.end} after {episode.steps} steps")
@@ -79,7 +84,10 @@ def _judge_task(case: ElementTree.Element, task: Figures, min_success: float | N
 
 def _words(figures: Figures) -> str:
     counts = f"{figures.n_success} of {figures.n_finished} finished episodes succeeded, {figures.n_errors} errors"
-    return f"{counts}, {figures.n_missing} not run; {_rate(figures)}"
+    counts += f", {figures.n_missing} not run"
+    if words := out_of_order_words(figures.n_out_of_order, figures.n_errors_out_of_order):
+        counts += f"; {words}"
+    return f"{counts}; {_rate(figures)}"
 
 
 def _rate(figures: Figures) -> str:
@@ -102,6 +110,7 @@ def _count(suite: ElementTree.Element) -> None:
     suite.set("tests", str(len(suite.findall("testcase"))))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", str(len(suite.findall("testcase/error"))))
+    suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
     suite.set("time", f"{sum(float(case.get('time', '0')) for case in suite.findall('testcase')):.3f}")
 
 

@@ -159,6 +159,7 @@ def merged_description(
         **whole,
         "machine": shards[0].described.get("machine"),
         "policy": next((s.described["policy"] for s in shards if s.described.get("policy") is not None), None),
+        "order": shards[0].described.get("order"),
         "mixed": [note for shard in shards for note in shard.described.get("mixed", [])] + list(notes),
         "sessions": [session for shard in shards for session in shard.described.get("sessions", [])],
         "merged_from": [

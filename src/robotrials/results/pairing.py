@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.errors import ConfigError
 from robotrials.plan.plan import Plan
 from robotrials.results.rundir import differences
+from robotrials.results.same_tasks import other_names, renamed
 from robotrials.results.stored import Episode, StoredRun, stored_plan
 
 _LEAST_SHARE = 0.5
@@ -86,9 +87,10 @@ def pair_up(
     return Pairing(True, why, dropped, notes), pairs
 
 
-def outcomes_of(other: StoredRun, plan: Plan) -> tuple[dict[tuple[str, str, int], bool], str | None]:
-    """The outcomes in ``other`` of the episodes of ``plan``: the same task, number, seed and initial state; and the
-    first episode that is another scene there, in words."""
+def outcomes_of(other: StoredRun, plan: Plan, env: str) -> tuple[dict[tuple[str, str, int], bool], str | None]:
+    """The outcomes in ``other`` of the episodes of ``plan``, which is of the benchmark ``env``: the same task, number,
+    seed and initial state; and the first episode that is another scene there, in words."""
+    other = renamed(other, other_names(other, env, plan.tasks))
     scenes = {
         (e.suite, e.task, e.index): (e.seed, e.init_state, e.success) for e in other.episodes if e.success is not None
     }
@@ -132,34 +134,10 @@ def watched_against(run: StoredRun, other: StoredRun) -> bool:
     if "outcomes" not in reference:
         return False
     try:
-        outcomes, _ = outcomes_of(other, stored_plan(run.described, run.path))
+        outcomes, _ = outcomes_of(other, stored_plan(run.described, run.path), run.env)
     except ConfigError:
         return False
     return bool(outcomes) and digest_of(outcomes) == reference["outcomes"]
-
-
-def match_tasks(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """The runs with one name for each task: lerobot-eval's files know the number of a task only, so theirs is looked up
-    in a run that knows it."""
-    known: dict[tuple[str, int], str] = {}
-    for run in runs:
-        for task in run.tasks:
-            if task.name != str(task.id):
-                known.setdefault((task.suite, task.id), task.name)
-
-    def named(run: StoredRun) -> StoredRun:
-        new = {
-            task.key: known[(task.suite, task.id)]
-            for task in run.tasks
-            if task.name == str(task.id) and (task.suite, task.id) in known
-        }
-        if not new:
-            return run
-        tasks = tuple(replace(task, name=new.get(task.key, task.name)) for task in run.tasks)
-        episodes = tuple(replace(e, task=new.get((e.suite, e.task), e.task)) for e in run.episodes)
-        return replace(run, tasks=tasks, episodes=episodes)
-
-    return [named(run) for run in runs]
 
 
 def _why_not(

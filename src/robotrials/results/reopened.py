@@ -9,16 +9,17 @@ from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.plan import Plan
+from robotrials.results.counting import what_counts
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import load_run_json
-from robotrials.results.stored import counted_ids, stored_plan
+from robotrials.results.stored import stored_plan
 from robotrials.results.summary import RunSummary, summarize
 
 
 @dataclass(frozen=True)
 class RunFigures:
     """A run directory: run.json, the plan and its figures. ``plan`` holds all that was planned; ``summary`` of a run
-    that stopped early counts what it decided by."""
+    that stopped early counts what it decided by, of an unfinished one what ``counting.py`` says."""
 
     path: Path
     described: Mapping[str, Any]
@@ -58,5 +59,5 @@ def reopen(path: Path, method: str | None = None) -> RunFigures:
     plan = stored_plan(described, path)
     method = method or str(described["config"].get("stats", {}).get("interval", "wilson"))
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        summary = summarize(ledger, plan, method, counted_ids(described, plan))
+        summary = summarize(ledger, plan, method, what_counts(described, plan, ledger.accepted_ids()))
     return RunFigures(path, described, plan, summary)

@@ -16,7 +16,7 @@ def step_summary(run: RunFigures, min_success: float | None = None) -> str:
     summary, overall = run.summary, run.summary.overall
     lines = [f"### {escape(run.policy)} on {escape(run.env)}", ""]
     if overall.rate is None:
-        lines.append("No episode has finished.")
+        lines.append("No rate yet." if summary.out_of_order else "No episode has finished.")
     else:
         verdict = ""
         if min_success is not None:
@@ -36,9 +36,12 @@ def step_summary(run: RunFigures, min_success: float | None = None) -> str:
         lines.append(f"\n{escape(gap[0].upper() + gap[1:])}.")
     lines += [f"\n{escape(note[0].upper() + note[1:])}." for note in summary.notes]
     if overall.n_errors:
-        lines.append(f"\n{overall.n_errors} episodes ended in an error; they are no failures and not in the rates.")
+        erred = f"{overall.n_errors} episodes ended in an error"
+        lines.append(f"\n{erred}. They are not counted as failures and are excluded from the rates.")
     if overall.n_missing:
         lines.append(f"\n{overall.n_missing} of {overall.n_planned} episodes have not been run.")
+    if summary.out_of_order:
+        lines.append(f"\n{escape(summary.out_of_order)}.")
     return "\n".join(lines) + "\n"
 
 

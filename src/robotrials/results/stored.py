@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError
-from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.shards import shard_of
 from robotrials.plan.task import ActionSpec, TaskSpec
+from robotrials.results.counting import what_counts
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import load_run_json
@@ -56,8 +56,9 @@ class Episode:
 @dataclass(frozen=True)
 class StoredRun:
     """A run as it lies on disk. ``source`` is "robotrials" or "eval_info"; ``planned`` counts the episodes that the
-    run was to have; ``episodes`` those with a result, in the order of the plan; ``surplus`` those that finished after
-    the run had decided to stop early, and are not counted. ``described`` is run.json (empty without one)."""
+    run was to have; ``episodes`` those with a result that counts, in the order of the plan. ``out_of_order`` have a
+    result that does not count yet, because the run is unfinished (``counting.py``); ``surplus`` finished after the run
+    had decided to stop early. ``described`` is run.json (empty without one)."""
 
     path: Path
     source: str
@@ -66,6 +67,7 @@ class StoredRun:
     tasks: tuple[TaskSpec, ...]
     episodes: tuple[Episode, ...]
     planned: int
+    out_of_order: tuple[Episode, ...] = ()
     surplus: tuple[Episode, ...] = ()
     described: Mapping[str, Any] = field(default_factory=dict)
 
@@ -80,7 +82,12 @@ class StoredRun:
 
     @property
     def n_missing(self) -> int:
-        return max(0, self.planned - len(self.episodes))
+        return max(0, self.planned - len(self.episodes) - len(self.out_of_order))
+
+    @property
+    def is_complete(self) -> bool:
+        """Every planned episode has a result, if only an error: then all count."""
+        return self.planned <= len(self.episodes)
 
     @property
     def stopping(self) -> Mapping[str, Any] | None:
@@ -159,41 +166,28 @@ def _read_directory(path: Path) -> StoredRun:
     plan = stored_plan(described, path)
     policy, env = described["config"]["policy"], described["config"]["env"]
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        episodes = list(_episodes(ledger, plan))
-    surplus: list[Episode] = []
-    planned = len(plan)
-    counted = counted_ids(described, plan)
-    if counted is not None:
-        planned = len(counted)
-        surplus = [e for e in episodes if e.record is not None and e.record.episode not in counted]
-        episodes = [e for e in episodes if e.record is not None and e.record.episode in counted]
+        settled = dict(_episodes(ledger, plan))
+    counting = what_counts(described, plan, settled)
+
+    def those(ids: frozenset[int]) -> tuple[Episode, ...]:
+        return tuple(episode for number, episode in settled.items() if number in ids)
+
     return StoredRun(
-        path,
-        "robotrials",
-        str(policy.get("path") or policy.get("type")),
-        str(env.get("type")),
-        plan.tasks,
-        tuple(episodes),
-        planned,
-        tuple(surplus),
-        described,
+        path=path,
+        source="robotrials",
+        policy=str(policy.get("path") or policy.get("type")),
+        env=str(env.get("type")),
+        tasks=plan.tasks,
+        episodes=those(counting.counted),
+        planned=len(counting.planned),
+        out_of_order=those(counting.out_of_order),
+        surplus=those(counting.surplus),
+        described=described,
     )
 
 
-def balanced(plan: Plan) -> list[EpisodeSpec]:
-    """The episodes of ``plan`` round by round: the first of every task, then the second of every task, and so on."""
-    position = {task.key: i for i, task in enumerate(plan.tasks)}
-    return sorted(plan.episodes, key=lambda episode: (episode.index, position[(episode.suite, episode.task)]))
-
-
-def counted_ids(described: Mapping[str, Any], plan: Plan) -> frozenset[int] | None:
-    """The episodes that count in a run that stopped early (``--until``): a beginning of the balanced order, whose
-    length run.json has. None: all count."""
-    counted = (described.get("stopping") or {}).get("counted")
-    return None if counted is None else frozenset(episode.id for episode in balanced(plan)[:counted])
-
-
-def _episodes(ledger: Ledger, plan: Plan) -> Iterator[Episode]:
+def _episodes(ledger: Ledger, plan: Plan) -> Iterator[tuple[int, Episode]]:
+    """(id, episode), in the order of the plan."""
     groups = {task.key: task.group for task in plan.tasks}
     specs = {episode.id: episode for episode in plan}
     for record in ledger.accepted():
@@ -202,22 +196,23 @@ def _episodes(ledger: Ledger, plan: Plan) -> Iterator[Episode]:
             raise ConfigError(
                 f"{ledger.path} holds episode {record.episode}, which run.json does not plan: they belong to two runs"
             )
-        yield Episode(
-            spec.suite,
-            spec.task,
-            groups[(spec.suite, spec.task)],
-            spec.index,
-            spec.seed,
-            spec.init_state,
-            record.success,
-            record.end.value,
-            record.steps,
-            record.reward_sum,
-            record.reward_max,
-            record.video,
-            record.error,
-            record,
+        episode = Episode(
+            suite=spec.suite,
+            task=spec.task,
+            group=groups[(spec.suite, spec.task)],
+            index=spec.index,
+            seed=spec.seed,
+            init_state=spec.init_state,
+            success=record.success,
+            end=record.end.value,
+            steps=record.steps,
+            reward_sum=record.reward_sum,
+            reward_max=record.reward_max,
+            video=record.video,
+            error=record.error,
+            record=record,
         )
+        yield record.episode, episode
 
 
 # -- eval_info.json
@@ -232,6 +227,7 @@ def _read_eval_info(file: Path) -> StoredRun:
         raise ConfigError(f"{file} must hold a JSON object, found {type(content).__name__}")
     tasks: list[TaskSpec] = []
     episodes: list[Episode] = []
+    out_of_order: list[Episode] = []
     planned = 0
     try:
         if isinstance(content.get("per_task"), list):
@@ -241,6 +237,7 @@ def _read_eval_info(file: Path) -> StoredRun:
                     raise ConfigError(f"{file} lists the task {task.suite}/{task.name} twice")
                 tasks.append(task)
                 episodes += own
+                out_of_order += _set_aside(entry, task, file)
                 planned += wanted
         elif isinstance(content.get("per_episode"), list):  # lerobot-eval before it knew several tasks
             tasks.append(_bare_task("all", "all", 0))
@@ -251,12 +248,21 @@ def _read_eval_info(file: Path) -> StoredRun:
     if not tasks:
         raise ConfigError(f"{file} lists no episodes: it has neither per_task nor per_episode")
     met: set[str] = set()
-    for episode in episodes:
+    for episode in (*episodes, *out_of_order):
         if episode.name in met:
             raise ConfigError(f"{file} lists the episode {episode.name} twice")
         met.add(episode.name)
     env = _env_beside(file)
-    return StoredRun(file, "eval_info", file.parent.name, env, tuple(tasks), tuple(episodes), planned)
+    return StoredRun(
+        path=file,
+        source="eval_info",
+        policy=file.parent.name,
+        env=env,
+        tasks=tuple(tasks),
+        episodes=tuple(episodes),
+        planned=planned,
+        out_of_order=tuple(out_of_order),
+    )
 
 
 def _misshapen(error: Exception) -> str:
@@ -333,6 +339,28 @@ def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[E
         )
     episodes.sort(key=lambda episode: episode.index)
     return _bare_task(suite, name, number), episodes, int(metrics.get("n_planned", len(episodes)))
+
+
+def _set_aside(entry: Mapping[str, Any], task: TaskSpec, file: Path) -> list[Episode]:
+    """The results of one task that our file lists apart, because the run was unfinished."""
+    return [
+        Episode(
+            suite=task.suite,
+            task=task.name,
+            group="",
+            index=int(found["episode"]),
+            seed=found.get("seed"),
+            init_state=None,
+            success=(success := _outcome(found.get("success"), file, f"{task.suite}/{task.name}")),
+            end=str(found.get("end") or _end(success)),
+            steps=found.get("steps"),
+            reward_sum=found.get("sum_reward"),
+            reward_max=found.get("max_reward"),
+            video=found.get("video"),
+            error=found.get("error"),
+        )
+        for found in entry["metrics"].get("out_of_order") or []
+    ]
 
 
 def _old_episode(entry: Mapping[str, Any], file: Path) -> Episode:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from robotrials.errors import LedgerError
 from robotrials.plan.plan import Plan
+from robotrials.results.counting import Counting, everything, out_of_order_words
 from robotrials.results.doubts import Doubts
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord, Timings
@@ -24,6 +25,9 @@ class Figures:
     of a suite and of the run are means over its tasks, each weighing the same; tasks without a finished episode are
     left out. ``rate`` and ``interval`` (95 %: the run's method for a task, ``suite_rate`` for more) lie in [0, 1]. All
     means are None while nothing has finished. ``seconds`` sums the wall time of all results, errors too, by ``PARTS``.
+
+    ``n_out_of_order`` results are in none of the other figures, of a run that is not finished: see ``counting.py``.
+    ``n_errors_out_of_order`` of them are errors.
     """
 
     name: str
@@ -37,18 +41,20 @@ class Figures:
     avg_max_reward: float | None
     mean_steps: float | None
     seconds: Mapping[str, float]
+    n_out_of_order: int = 0
+    n_errors_out_of_order: int = 0
 
     @property
     def n_missing(self) -> int:
         """Episodes of the plan that have no result, not even an error."""
-        return self.n_planned - self.n_finished - self.n_errors
+        return self.n_planned - self.n_finished - self.n_errors - self.n_out_of_order
 
 
 @dataclass(frozen=True)
 class SuiteFigures(Figures):
     """A suite, with its tasks in the order of the plan."""
 
-    tasks: tuple[Figures, ...]
+    tasks: tuple[Figures, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,13 @@ class RunSummary:
     def gap(self) -> str:
         """What the means of this run leave out, in words; empty where all tasks, or none, have a rate."""
         absent, n = self.tasks_without_rate, sum(len(suite.tasks) for suite in self.suites)
-        return gap_words(absent, n) if absent and self.overall.rate is not None else ""
+        unfinished = bool(self.overall.n_out_of_order)
+        return gap_words(absent, n, unfinished) if absent and self.overall.rate is not None else ""
+
+    @property
+    def out_of_order(self) -> str:
+        """Which results are in no rate, and why, in words; empty where all count."""
+        return out_of_order_words(self.overall.n_out_of_order, self.overall.n_errors_out_of_order)
 
     @property
     def complete(self) -> bool:
@@ -89,10 +101,12 @@ class RunSummary:
         return self.overall.n_finished == self.overall.n_planned
 
 
-def gap_words(absent: Sequence[str], n_tasks: int, most: int = 3) -> str:
-    """``the mean is over 3 of 4 tasks: nothing of hard/push has finished``."""
+def gap_words(absent: Sequence[str], n_tasks: int, unfinished: bool = False, most: int = 3) -> str:
+    """``the mean is over 3 of 4 tasks: nothing of hard/push has finished``; of a run with results that do not count
+    yet: ``no result of hard/push counts yet``."""
     named = ", ".join(absent[:most]) + (f" and {len(absent) - most:,} more" if len(absent) > most else "")
-    return f"the mean is over {n_tasks - len(absent):,} of {n_tasks:,} tasks: nothing of {named} has finished"
+    why = f"no result of {named} counts yet" if unfinished else f"nothing of {named} has finished"
+    return f"the mean is over {n_tasks - len(absent):,} of {n_tasks:,} tasks: {why}"
 
 
 @dataclass
@@ -103,14 +117,25 @@ class _Sums:
     finished: int = 0
     successes: int = 0
     errors: int = 0
+    out_of_order: int = 0
+    errors_out_of_order: int = 0
     reward_sum: float = 0.0
     reward_max: float = 0.0
     steps: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
-    def add(self, record: EpisodeRecord) -> None:
+    def set_aside(self, record: EpisodeRecord) -> None:
+        """A result that does not count yet; its time was spent."""
+        self._spend(record)
+        self.out_of_order += 1
+        self.errors_out_of_order += record.is_error
+
+    def _spend(self, record: EpisodeRecord) -> None:
         for part in PARTS:
             self.seconds[part] += getattr(record.timings, part)
+
+    def add(self, record: EpisodeRecord) -> None:
+        self._spend(record)
         if record.is_error:
             self.errors += 1
             return
@@ -134,21 +159,24 @@ class _Sums:
             avg_max_reward=self.reward_max / n if n else None,
             mean_steps=self.steps / n if n else None,
             seconds=self.seconds,
+            n_out_of_order=self.out_of_order,
+            n_errors_out_of_order=self.errors_out_of_order,
         )
 
 
-def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Container[int] | None = None) -> RunSummary:
+def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counting: Counting | None = None) -> RunSummary:
     """The figures of ``plan`` from the results in ``ledger``; memory grows with the tasks, not with the episodes.
 
-    ``method`` names the intervals' (``--stats.interval``). ``counted`` holds the episodes that count, of a run that
-    stopped early: the others are neither planned nor finished. None: all.
+    ``method`` names the intervals' (``--stats.interval``). ``counting`` says which results count (``counting.py``).
+    None: all.
 
     Raises:
         LedgerError: the ledger holds episodes that the plan does not have.
     """
     sums = {task.key: _Sums() for task in plan.tasks}
+    counting = counting or everything(plan)
     for episode in plan:
-        if counted is None or episode.id in counted:
+        if episode.id in counting.planned:
             sums[(episode.suite, episode.task)].planned += 1
     doubts = Doubts(plan, ledger.marks())
     for record in ledger.accepted():
@@ -157,10 +185,12 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Conta
                 f"{ledger.path} holds episode {record.episode}, which is none of the {len(plan)} episodes of the plan: "
                 "it is the ledger of another run"
             )
-        if counted is None or record.episode in counted:
-            episode = plan.episode(record.episode)
+        episode = plan.episode(record.episode)
+        if record.episode in counting.counted:
             sums[(episode.suite, episode.task)].add(record)
             doubts.add(record)
+        elif record.episode in counting.out_of_order:
+            sums[(episode.suite, episode.task)].set_aside(record)
     by_suite: dict[str, list[Figures]] = {}
     by_group: dict[str, list[Figures]] = {}
     for task in plan.tasks:
@@ -171,9 +201,9 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counted: Conta
     suites = tuple(
         SuiteFigures(**vars(_over_tasks(suite, tasks, method)), tasks=tuple(tasks)) for suite, tasks in by_suite.items()
     )
-    everything = [task for tasks in by_suite.values() for task in tasks]
+    all_tasks = [task for tasks in by_suite.values() for task in tasks]
     groups = tuple(_over_tasks(group, tasks, method) for group, tasks in by_group.items())
-    return RunSummary(_over_tasks("overall", everything, method), suites, groups, method, doubts.notes())
+    return RunSummary(_over_tasks("overall", all_tasks, method), suites, groups, method, doubts.notes())
 
 
 def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:
@@ -194,6 +224,8 @@ def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:
         avg_max_reward=_mean(task.avg_max_reward for task in tasks),
         mean_steps=_mean(task.mean_steps for task in tasks),
         seconds={part: sum(task.seconds[part] for task in tasks) for part in PARTS},
+        n_out_of_order=sum(task.n_out_of_order for task in tasks),
+        n_errors_out_of_order=sum(task.n_errors_out_of_order for task in tasks),
     )
 
 

@@ -16,10 +16,11 @@ from typing import Any
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan
+from robotrials.results.counting import balanced
 from robotrials.results.ledger import Ledger
 from robotrials.results.pairing import digest_of, outcomes_of
 from robotrials.results.record import EpisodeRecord
-from robotrials.results.stored import balanced, read_run
+from robotrials.results.stored import read_run
 from robotrials.stats.stopping import Decider, Until, VersusDecider, WidthDecider, parse_until
 
 
@@ -138,7 +139,7 @@ def plan_stop(
     stored = None if ledger is None else _as_stored(rule, plan, described, ledger)
     if stored is not None:
         return stored
-    outcomes = _reference(path, plan)
+    outcomes = _reference(path, plan, config.env.type)
     reference = {"path": str(path), "pairs": len(outcomes), "outcomes": digest_of(outcomes)}
     return StopPlan(rule, plan, lambda: VersusDecider(outcomes, path.name), reference)
 
@@ -183,9 +184,9 @@ def check_reference(stop: StopPlan, described: Mapping[str, Any] | None) -> None
         )
 
 
-def _reference(path: Path, plan: Plan) -> dict[tuple[str, str, int], bool]:
+def _reference(path: Path, plan: Plan, env: str) -> dict[tuple[str, str, int], bool]:
     """The other run's outcomes of the episodes of ``plan``: the same task, number, seed and initial state."""
-    outcomes, strange = outcomes_of(read_run(path), plan)
+    outcomes, strange = outcomes_of(read_run(path), plan, env)
     if not outcomes:
         why = strange or "it has finished none of the episodes of this plan"
         raise ConfigError(f"--until=vs={path} compares episode by episode, and cannot: {why}")

@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from robotrials.benchmarks.scene_group import scenes_of
 from robotrials.errors import IdentityError, LedgerError
 from robotrials.policies.base import PolicySpec
+from robotrials.results.counting import Counting, what_counts
+from robotrials.results.error_groups import error_groups
 from robotrials.results.exports import write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash
@@ -30,6 +33,7 @@ from robotrials.running.early_stop import describe_stop
 from robotrials.running.observer import Observer
 from robotrials.running.prepare import PreparedRun
 from robotrials.running.tracking import open_tracker
+from robotrials.running.workers import Crew
 from robotrials.wire.codec import to_plain
 
 
@@ -83,17 +87,18 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             interrupted = False
             if not prepared.is_finished:
                 interrupted = _run_missing(prepared, directory, described, ledger, observer)
-            counted = _note_stop(prepared, described, ledger)
+            _note_stop(prepared, described, ledger)
+            counting = what_counts(described, plan, ledger.accepted_ids())
             directory.write_run_json(described)
-            summary = summarize(ledger, plan, prepared.config.stats.interval, counted)
+            summary = summarize(ledger, plan, prepared.config.stats.interval, counting)
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])
-            write_exports(directory, plan, ledger, summary, described, wall, counted)
-            failures = failure_messages(ledger, counted)
+            write_exports(directory, plan, ledger, summary, described, wall, counting)
+            failures = failure_messages(ledger, counting)
             dataset = None
             # Of shards, what is kept is joined when they are merged.
             is_whole = prepared.config.eval.num_shards == 1
             if prepared.dataset is not None and is_whole and not summary.overall.n_missing:
-                kept = plan if counted is None else replace(plan, episodes=tuple(e for e in plan if e.id in counted))
+                kept = replace(plan, episodes=tuple(e for e in plan if e.id in counting.counted))
                 dataset = make_dataset(prepared.dataset, directory, kept, ledger, described, observer)
         if tracker is not None:
             tracker.finish(summary, summary.complete)
@@ -101,14 +106,13 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
     return RunResult(summary, prepared.output_dir, summary.complete, interrupted, wall_s, failures, dataset, stopping)
 
 
-def _note_stop(prepared: PreparedRun, described: dict[str, Any], ledger: Ledger) -> frozenset[int] | None:
-    """Write down in ``described`` how ``--until`` stands; the episodes that count (None: all)."""
+def _note_stop(prepared: PreparedRun, described: dict[str, Any], ledger: Ledger) -> None:
+    """Write down in ``described`` how ``--until`` stands."""
     if prepared.stop is None:
         described.pop("stopping", None)
-        return None
+        return
     follower = prepared.stop.follow(ledger.accepted())
     described["stopping"] = describe_stop(prepared.stop, follower, len(ledger.accepted_ids()))
-    return follower.counted_ids()
 
 
 def _run_missing(
@@ -119,6 +123,7 @@ def _run_missing(
     drawn = prepared.rendering.words if prepared.rendering else None
     session = {"started_at": time.time(), "workers": prepared.n_workers, "wall_s": None, "rendering": drawn}
     described["sessions"].append(session)
+    described.setdefault("order", {"tasks_at_once": _tasks_at_once(prepared)})
     changes = differences(described["identity"], prepared.identity)
     if changes:
         described["mixed"].append({"at": time.time(), "changes": changes})
@@ -163,17 +168,22 @@ def _run_missing(
                 directory.write_run_json(described)
 
 
+def _tasks_at_once(prepared: PreparedRun) -> int:
+    """How many tasks the queue has in work at a time: a process stays with one, unless it goes round by round. It fixes
+    the order by which an unfinished run is judged (``results/counting.py``)."""
+    n_processes = Crew(prepared.n_workers, scenes_of(prepared.benchmark)).n_processes
+    in_rounds = prepared.stop is not None or prepared.config.eval.order != "longest"
+    return len(prepared.plan.tasks) if in_rounds or not n_processes else n_processes
+
+
 def _open_ledger(directory: RunDirectory, identity: dict[str, Any]) -> Ledger:
     path = directory.ledger_path
     return Ledger.open(path) if path.exists() else Ledger.create(path, identity)
 
 
-def failure_messages(ledger: Ledger, counted: Container[int] | None) -> list[str]:
-    """What episodes that count ended in an error with, most frequent first, with how many episodes each hit."""
-    counts: dict[str, int] = {}
-    for record in ledger.accepted():
-        if record.is_error and (counted is None or record.episode in counted):
-            first_line = (record.error or "no message").split("\n", 1)[0]
-            counts[first_line] = counts.get(first_line, 0) + 1
-    ranked = sorted(counts.items(), key=lambda item: -item[1])
-    return [f"{count} x {text}" if count > 1 else text for text, count in ranked]
+def failure_messages(ledger: Ledger, counting: Counting) -> list[str]:
+    """What episodes ended in an error with, grouped by kind, most frequent first."""
+    return [
+        group.words
+        for group in error_groups(record for record in ledger.accepted() if record.episode not in counting.surplus)
+    ]

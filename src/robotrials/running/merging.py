@@ -12,6 +12,7 @@ from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan, build_plan
+from robotrials.results.counting import what_counts
 from robotrials.results.exports import write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.merge import (
@@ -84,9 +85,10 @@ def merge_runs(
         with Ledger.create(directory.ledger_path, described["identity"]) as ledger:
             merge_ledgers(shards, ledger)
             copy_files(shards, directory)
-            summary = summarize(ledger, plan, config.stats.interval)
+            counting = what_counts(described, plan, ledger.accepted_ids())
+            summary = summarize(ledger, plan, config.stats.interval, counting)
             wall = sum(session.get("wall_s") or 0.0 for session in described["sessions"])
-            write_exports(directory, plan, ledger, summary, described, wall)
+            write_exports(directory, plan, ledger, summary, described, wall, counting)
             directory.write_run_json(described)
         if output_dir.is_dir():
             output_dir.rmdir()

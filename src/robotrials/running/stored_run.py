@@ -12,9 +12,10 @@ from robotrials.errors import ConfigError
 from robotrials.plan.config import StatsSettings
 from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
+from robotrials.results.counting import what_counts
 from robotrials.results.ledger import Ledger
 from robotrials.results.reopened import reopen
-from robotrials.results.stored import counted_ids, stored_plan
+from robotrials.results.stored import stored_plan
 from robotrials.running.description import config_from_json
 from robotrials.running.directory import described_run, usable_directory
 from robotrials.running.early_stop import plan_stop, was_decided
@@ -93,7 +94,7 @@ def result_so_far(prepared: PreparedRun) -> RunResult:
     """The figures of the run as far as it is; nothing is written, no lock is taken."""
     figures = reopen(prepared.output_dir, prepared.config.stats.interval)
     with Ledger.open(prepared.output_dir / "ledger.sqlite", read_only=True) as ledger:
-        failures = failure_messages(ledger, counted_ids(figures.described, figures.plan))
+        failures = failure_messages(ledger, what_counts(figures.described, figures.plan, ledger.accepted_ids()))
     return RunResult(
         summary=figures.summary,
         output_dir=prepared.output_dir,

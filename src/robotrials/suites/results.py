@@ -24,7 +24,8 @@ def rows_of(name: str, folder: Path) -> list[Row]:
 def _row(name: str, figures: dict[str, Any]) -> Row:
     rate, interval = figures.get("pc_success"), figures.get("pc_success_ci95")
     n, errors, planned = figures.get("n_episodes", 0), figures.get("n_errors", 0), figures.get("n_planned")
-    missing = max(0, planned - n - errors) if planned is not None else 0
+    aside = figures.get("n_out_of_order", 0)
+    missing = max(0, planned - n - errors - aside) if planned is not None else 0
     return (
         name,
         "–" if rate is None else f"{rate:.1f} %",

@@ -63,7 +63,10 @@ function address(video) {
   return made.get(video);
 }
 
-// #episode=easy/reach-v3/3&run=1: what the address bar says.
+// #episode=easy/reach-v3/3&run=1&outcome=failure&find=1003: what the address bar says. The filters are in it, so that a
+// link shows what its sender saw; "run" is the run of the open episode, "of" the filter.
+const PRESET = { outcome: "all", task: "", of: "", find: "", view: episodes.some((e) => e.video) ? "gallery" : "table" };
+const filter = { ...PRESET };
 function place() {
   return new URLSearchParams(location.hash.slice(1));
 }
@@ -72,6 +75,11 @@ function episodeOf(parameters) {
   return found ? found[Number(parameters.get("run") ?? 0)] ?? found.find(Boolean) : undefined;
 }
 function hashOf(e) {
-  const where = `#episode=${encodeURIComponent(e.key).replaceAll("%2F", "/")}`;
-  return several ? `${where}&run=${e.run}` : where;
+  const written = (value) => encodeURIComponent(value).replaceAll("%2F", "/");
+  const parts = e ? [`episode=${written(e.key)}`, ...(several ? [`run=${e.run}`] : [])] : [];
+  for (const key of Object.keys(PRESET)) if (filter[key] !== PRESET[key]) parts.push(`${key}=${written(filter[key])}`);
+  return parts.length ? `#${parts.join("&")}` : "";
+}
+function rewriteAddress(e) {
+  history.replaceState(null, "", location.pathname + location.search + hashOf(e));
 }

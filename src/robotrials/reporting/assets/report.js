@@ -8,25 +8,22 @@ const OUTCOMES = [
   ...(several ? [["differs", "Runs differ", (e) => new Set(sameEpisode.get(e.key).filter(Boolean).map((o) => o.rank === 3)).size > 1]] : []),
 ];
 let filtered = episodes;
-const filter = { outcome: "all", task: "", run: "", text: "" };
-let view = episodes.some((e) => e.video) ? "gallery" : "table";
 
 const byId = (id) => document.getElementById(id);
 const outcomeButtons = OUTCOMES.map(([key, name]) =>
   make("button", { type: "button", "data-outcome": key, onclick: () => change({ outcome: key }) }, name, make("b")));
 byId("filter-outcome").append(...outcomeButtons);
 byId("filter-task")?.addEventListener("change", (event) => change({ task: event.target.value }));
-byId("filter-run")?.addEventListener("change", (event) => change({ run: event.target.value }));
-byId("filter-text").addEventListener("input", (event) => change({ text: event.target.value.trim().toLowerCase() }));
+byId("filter-run")?.addEventListener("change", (event) => change({ of: event.target.value }));
+byId("filter-text").addEventListener("input", (event) => change({ find: event.target.value.trim() }));
 const viewButtons = document.querySelectorAll("[data-view]");
-for (const button of viewButtons) button.addEventListener("click", () => { view = button.dataset.view; show(); });
+for (const button of viewButtons) button.addEventListener("click", () => change({ view: button.dataset.view }));
 
 for (const link of document.querySelectorAll("a[data-task]")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
     const task = link.dataset.task;
     const failed = episodes.some((e) => e.taskName === task && e.rank < 2);
-    if (byId("filter-task")) byId("filter-task").value = task;
     change({ task, outcome: failed ? "failure" : "all" });
     byId("section-episodes").scrollIntoView();
   });
@@ -34,16 +31,38 @@ for (const link of document.querySelectorAll("a[data-task]")) {
 
 function matches(e) {
   if (filter.task && e.taskName !== filter.task) return false;
-  if (filter.run && e.run !== Number(filter.run)) return false;
-  return !filter.text || e.taskName.toLowerCase().includes(filter.text) || String(e.seed) === filter.text || (e.error ?? "").toLowerCase().includes(filter.text);
+  if (filter.of && e.run !== Number(filter.of)) return false;
+  const wanted = filter.find.toLowerCase();
+  return !wanted || e.taskName.toLowerCase().includes(wanted) || String(e.seed) === wanted || (e.error ?? "").toLowerCase().includes(wanted);
 }
 
 function change(values) {
+  Object.assign(filter, values);
+  rewriteAddress(current);
+  show();
+}
+
+// The filters that the address names; an address without any, such as that of a section, changes none.
+function readFilters(parameters) {
+  const known = {
+    outcome: OUTCOMES.map(([key]) => key), view: ["gallery", "table"],
+    task: ["", ...new Set(episodes.map((e) => e.taskName))], of: ["", ...raw.runs.map((_, i) => String(i))],
+  };
+  const named = Object.keys(PRESET).filter((key) => parameters.has(key));
+  if (!named.length && !(parameters.has("episode") || location.hash === "")) return;
+  const values = Object.fromEntries(Object.keys(PRESET).map((key) => {
+    const value = parameters.get(key) ?? PRESET[key];
+    return [key, known[key] && !known[key].includes(value) ? PRESET[key] : value];
+  }));
+  if (Object.keys(PRESET).every((key) => filter[key] === values[key])) return;
   Object.assign(filter, values);
   show();
 }
 
 function show() {
+  for (const [control, key] of [["filter-task", "task"], ["filter-run", "of"]]) if (byId(control)) byId(control).value = filter[key];
+  if (byId("filter-text").value.trim() !== filter.find) byId("filter-text").value = filter.find;
+  const { view } = filter;
   const within = episodes.filter(matches);
   OUTCOMES.forEach(([key, , test], i) => {
     const n = within.filter(test).length;
@@ -76,6 +95,21 @@ function sortTasks(button) {
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
 }
 for (const button of document.querySelectorAll("#tasks thead button")) button.addEventListener("click", () => sortTasks(button));
+
+// A command is copied; where the browser forbids that, it is selected, so that it can be.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const code = button.previousElementSibling;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      byId("copied").textContent = "copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      byId("copied").textContent = document.execCommand("copy") ? "copied" : "selected: copy it with the keyboard";
+    }
+    setTimeout(() => { byId("copied").textContent = ""; }, 3000);
+  });
+}
 
 show();
 followHash();

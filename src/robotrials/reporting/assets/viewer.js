@@ -63,7 +63,7 @@ function about(e) {
 viewer.addEventListener("close", () => {
   viewer.replaceChildren();
   current = null;
-  if (place().has("episode")) history.replaceState(null, "", location.pathname + location.search);
+  if (place().has("episode")) rewriteAddress(null);
 });
 viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
 viewer.addEventListener("keydown", (event) => {
@@ -75,6 +75,7 @@ viewer.addEventListener("keydown", (event) => {
 
 function followHash() {
   const parameters = place();
+  readFilters(parameters);
   if (!parameters.has("episode")) return viewer.open ? viewer.close() : undefined;
   const e = episodeOf(parameters);
   if (e) showEpisode(e);
