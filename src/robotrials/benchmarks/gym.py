@@ -118,6 +118,3 @@ class Gym(Benchmark):
             record_key=video,
             extra={"success": look.success},
         )
-
-
-BENCHMARK = Gym

@@ -98,6 +98,7 @@ class RoboTwin(Benchmark):
 
     name = "robotwin"
     extra = "robotwin"
+    experts = False
     modules = ("envs", "sapien")
     packages = ("sapien", "mplib", "torch", "numpy")
     Config = RoboTwinConfig
@@ -250,6 +251,3 @@ def _gradients() -> Any:
     import torch
 
     return torch.enable_grad()
-
-
-BENCHMARK = RoboTwin

@@ -60,6 +60,9 @@ class Policy(ABC):
 
     served: ClassVar[bool] = False
 
+    plain: ClassVar[bool] = False
+    """Making one costs next to nothing, so planning makes one to see whether it fits."""
+
     has_own_device: bool = False
     """``act`` computes on a GPU or the like, not on the cores that simulators need."""
 
