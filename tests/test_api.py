@@ -125,10 +125,10 @@ def test_a_benchmark_that_only_this_process_has_is_refused() -> None:
 
 
 def test_a_policy_that_looks_into_the_simulator_cannot_act_here() -> None:
-    from robotrials.policies.expert import POLICY
+    from robotrials.policies.expert import ExpertPolicy
 
     with pytest.raises(ConfigError, match="looks into the simulator"):
-        robotrials.evaluate(POLICY(), Toy)
+        robotrials.evaluate(ExpertPolicy(), Toy)
 
 
 def test_a_misfit_and_a_broken_object_are_told(tmp_path: Path) -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import inspect
+import pkgutil
 from importlib.metadata import metadata, version
 from pathlib import Path
 
 import pytest
 
+from robotrials import benchmarks
 from robotrials.benchmarks import registry
+from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.metaworld import MetaWorld
 from robotrials.benchmarks.pusht import PushT
 from robotrials.errors import ConfigError, NotInstalledError
@@ -144,3 +149,34 @@ def test_the_remedy_for_a_missing_benchmark_exists(name: str, monkeypatch: pytes
     else:
         assert cls.extra in metadata("robotrials").get_all("Provides-Extra", [])
         assert cls.installation.requirements
+
+
+def test_the_table_names_every_benchmark_of_the_package_once() -> None:
+    """Each entry leads to a class of that name, and no finished benchmark of the package is left out."""
+    classes = {name: registry.benchmark_class(name) for name in registry.OWN}
+    assert {name: cls.name for name, cls in classes.items()} == {name: name for name in registry.OWN}
+    assert list(registry.OWN) == sorted(registry.OWN)
+    found = set()
+    for module in pkgutil.iter_modules(benchmarks.__path__, "robotrials.benchmarks."):
+        if not module.ispkg and "prepare" not in module.name:
+            for cls in vars(importlib.import_module(module.name)).values():
+                if inspect.isclass(cls) and issubclass(cls, Benchmark) and not inspect.isabstract(cls):
+                    found.add(cls)
+    assert found == set(classes.values())
+
+
+@pytest.mark.parametrize("name", ["pusht", "aloha", "libero", "robosuite"])
+def test_an_expert_that_does_not_exist_is_refused_before_anything_is_built(name: str) -> None:
+    options = {"task": "Lift"} if name == "robosuite" else {}
+    benchmark = registry.make_benchmark(EnvChoice(name, options))
+    with pytest.raises(ConfigError, match=f"{name} has no scripted experts"):
+        benchmark.check_expert(PushT(PushT.Config()).tasks()[0])
+
+
+def test_classes_that_define_no_expert_say_so() -> None:
+    for name in registry.OWN:
+        cls = registry.benchmark_class(name)
+        module = importlib.import_module(cls.__module__)
+        envs = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Env) and c is not Env]
+        if cls.experts is False:
+            assert all(c.expert is Env.expert for c in envs), name

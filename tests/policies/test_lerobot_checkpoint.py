@@ -301,6 +301,6 @@ def test_counts_that_are_none_are_refused_before_anything_is_loaded(
 
 @pytest.mark.skipif(find_spec("lerobot") is not None, reason="LeRobot is installed here")
 def test_interpreter_without_lerobot_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(NotInstalledError, match=r"robotrials\[lerobot\]") as error:
+    with pytest.raises(NotInstalledError, match=r"pip install .*\[lerobot\]") as error:
         lerobot.LeRobotPolicy(str(folder(tmp_path)))
     assert ("--policy.python" in str(error.value)) is (sys.version_info < (3, 12))

@@ -11,6 +11,7 @@ import pytest
 import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice
+from robotrials.policies import registry
 from robotrials.policies.base import Policy
 from robotrials.policies.expert import ExpertPolicy
 from robotrials.policies.registry import make_policy, names, policy_class, revision, type_of, validate
@@ -272,3 +273,10 @@ def test_a_worker_imports_the_policy_it_needs_and_no_other() -> None:
 def test_every_named_policy_is_a_complete_policy_class() -> None:
     for name in names():
         assert issubclass(policy_class(PolicyChoice(name)), Policy)
+
+
+def test_the_table_names_classes_of_this_package() -> None:
+    for name, path in registry.OWN.items():
+        cls = policy_class(PolicyChoice(name))
+        assert f"{cls.__module__}:{cls.__qualname__}" == path
+    assert list(registry.OWN) == sorted(registry.OWN)

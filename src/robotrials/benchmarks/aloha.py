@@ -56,6 +56,7 @@ class Aloha(Benchmark):
 
     name = "aloha"
     extra = "aloha"
+    experts = False
     modules = ("gym_aloha", "dm_control", "mujoco")
     packages = ("gym-aloha", "dm-control", "mujoco", "gymnasium", "numpy")
     Config = AlohaConfig
@@ -164,6 +165,3 @@ class AlohaEnv(Env):
         self._sim._env.physics.free()
         self._sim = None
         gc.collect()
-
-
-BENCHMARK = Aloha

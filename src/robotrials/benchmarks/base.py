@@ -1,6 +1,6 @@
 """The interface every simulator stands behind.
 
-A benchmark is one file in this package (or a plugin) that defines a ``Benchmark`` and names it ``BENCHMARK``. Nothing
+A benchmark is one file in this package (or a plugin) that defines a ``Benchmark``; ``registry.OWN`` lists them. Nothing
 at module level may import the simulator: tasks are listed in the coordinator, which has none.
 """
 
@@ -122,6 +122,8 @@ class Benchmark(ABC):
     uses_gl: ClassVar[bool] = False
     says_where_success_is: ClassVar[bool] = False
     installation: ClassVar[Installation] = Installation()
+    experts: ClassVar[bool | None] = None
+    """Whether its tasks have scripted experts; None where that is not known before a simulator is built."""
 
     python: str | None = None
     """The interpreter that workers run in, None: this one. For benchmarks that must ask it what their tasks are."""
@@ -141,6 +143,15 @@ class Benchmark(ABC):
         Raises:
             ConfigError: an unknown task or group; the message lists what exists.
         """
+
+    def check_expert(self, task: TaskSpec) -> None:
+        """Refuse, before anything is built, a task that is known to have no scripted expert.
+
+        Raises:
+            ConfigError: it has none, or its expert needs other options.
+        """
+        if self.experts is False:
+            raise ConfigError(f"{self.name} has no scripted experts: --policy.type=expert does not apply")
 
     def code_version(self) -> str:
         """What the code of the tasks is, for a run's identity, where the versions of ``packages`` do not say it; cheap

@@ -119,6 +119,3 @@ class Gym(Benchmark):
             record_key=video,
             extra={"success": look.success},
         )
-
-
-BENCHMARK = Gym

@@ -48,6 +48,7 @@ class GymnasiumRobotics(Benchmark):
 
     name = "gymnasium_robotics"
     extra = "gymnasium-robotics"
+    experts = False
     modules = ("gymnasium_robotics", "mujoco", "packaging")
     packages = ("gymnasium-robotics", "gymnasium", "mujoco", "numpy")
     Config = GymnasiumRoboticsConfig
@@ -128,6 +129,3 @@ class GymnasiumRobotics(Benchmark):
             action=ActionSpec(4, (-1.0,) * 4, (1.0,) * 4),
             record_key=IMAGE if IMAGE in shown else None,
         )
-
-
-BENCHMARK = GymnasiumRobotics

@@ -193,6 +193,3 @@ def _load(file: Path) -> Any:
         del sys.modules[name]
         raise ConfigError(f"{file}: it needs {error.name}, which {sys.executable} lacks") from error
     return module
-
-
-BENCHMARK = Hub

@@ -56,6 +56,7 @@ class IsaacLabArena(ManyScenes):
 
     name = "isaaclab_arena"
     extra = "isaaclab_arena"
+    experts = False
     modules = ("isaaclab", "torch")
     packages = ("isaaclab", "isaacsim", "isaaclab-arena", "torch", "gymnasium", "numpy")
     Config = IsaacLabArenaConfig
@@ -228,6 +229,3 @@ def _entry(entries: Mapping[str, Any], key: str) -> np.ndarray:
     if key not in entries:
         raise ContractError(f"Isaac Lab-Arena's observation has no {key}; it has: {', '.join(entries)}")
     return np.asarray(as_numpy(entries[key]))
-
-
-BENCHMARK = IsaacLabArena

@@ -161,6 +161,3 @@ def _batch_of_one(raw: Any) -> Any:
 def _picture(tensor: Any) -> np.ndarray:
     """(C, H, W) float in [0, 1] to (H, W, C) uint8."""
     return np.ascontiguousarray(np.rint(tensor.cpu().numpy().transpose(1, 2, 0) * 255).astype(np.uint8))
-
-
-BENCHMARK = LeRobotEnv

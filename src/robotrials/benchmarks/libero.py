@@ -164,6 +164,7 @@ class Libero(Benchmark):
 
     name = "libero"
     extra = "libero"
+    experts = False
     modules = ("libero", "robosuite", "mujoco")
     packages = PACKAGES
     Config = LiberoConfig
@@ -284,6 +285,3 @@ class LiberoEnv(Env):
         if config.layout == "xvla" and key != _FIRST_IMAGE:
             return np.ascontiguousarray(pixels)  # X-VLA turns the picture of the scene alone
         return np.ascontiguousarray(pixels[::-1, ::-1])
-
-
-BENCHMARK = Libero

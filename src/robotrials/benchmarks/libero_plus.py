@@ -63,6 +63,7 @@ class LiberoPlus(Benchmark):
 
     name = "libero_plus"
     extra = "libero-plus"
+    experts = False
     modules = ("robosuite", "bddl", "mujoco", "skimage", "cv2")
     packages = ("robosuite", "mujoco", "numpy", "numba", "scipy", "scikit-image", "Wand")
     Config = LiberoPlusConfig
@@ -282,6 +283,3 @@ def _require_wand(task: str) -> None:
         raise NotInstalledError(
             f"{task} is noisy, which needs ImageMagick: apt-get install libmagickwand-6.q16-6; pip install wand==0.7.2"
         )
-
-
-BENCHMARK = LiberoPlus

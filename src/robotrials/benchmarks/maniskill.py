@@ -113,6 +113,13 @@ class ManiSkill(ManyScenes):
     def make_group(self, task: TaskSpec, n_slots: int) -> EnvGroup:
         return EnvGroup([self.make(task) for _ in range(n_slots)])
 
+    def check_expert(self, task: TaskSpec) -> None:
+        if not TASKS[task.name].expert:
+            having = ", ".join(GROUPS["experts"])
+            raise ConfigError(f"{task.name} has no scripted expert; tasks that have one: {having}")
+        if self.config.control_mode != EXPERT_CONTROL:
+            raise ConfigError(f"experts of maniskill act in joint positions: add --env.control_mode={EXPERT_CONTROL}")
+
     @staticmethod
     def _members(suite: str) -> tuple[str, ...]:
         if suite in GROUPS:
@@ -199,14 +206,9 @@ class ManiSkillEnv(Env):
         """ManiSkill's motion planner for the task; it acts in the control mode pd_joint_pos only."""
         from robotrials.benchmarks.maniskill_expert import PlannerExpert
 
-        planner = TASKS[self._task.name].expert
-        if not planner:
-            having = ", ".join(GROUPS["experts"])
-            raise ConfigError(f"{self._task.name} has no scripted expert; tasks that have one: {having}")
-        if self._config.control_mode != EXPERT_CONTROL:
-            raise ConfigError(f"experts of maniskill act in joint positions: add --env.control_mode={EXPERT_CONTROL}")
+        ManiSkill(self._config).check_expert(self._task)
         self._end_expert()
-        expert = self._expert = PlannerExpert(self._sim, planner)
+        expert = self._expert = PlannerExpert(self._sim, TASKS[self._task.name].expert)
         return expert
 
     def _end_expert(self) -> None:
@@ -266,6 +268,3 @@ def _numpy(batch: Any) -> np.ndarray:
     """The one row of a batch of one."""
     row: np.ndarray = batch[0].cpu().numpy()
     return row
-
-
-BENCHMARK = ManiSkill

@@ -29,6 +29,7 @@ from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 IMAGE, STATE, FULL_STATE = "observation.image", "observation.state", "observation.environment_state"
 MAX_STEPS = 500  # the simulator refuses to step on
 CONTROL_HZ = 80.0
+CAMERAS = ("topview", "corner", "corner2", "corner3", "corner4", "behindGripper", "gripperPOV")
 
 _SHOWN = {"pixels": (IMAGE,), "pixels_agent_pos": (IMAGE, STATE, FULL_STATE), "state": (STATE, FULL_STATE)}
 
@@ -111,6 +112,7 @@ class MetaWorld(Benchmark):
 
     def _spec(self, suite: str, position: int, name: str) -> TaskSpec:
         config = self.config
+        _require_camera(config.camera_name, CAMERAS)
         features = {
             IMAGE: Feature((config.observation_height, config.observation_width, 3), "uint8"),
             STATE: Feature((4,)),
@@ -261,10 +263,11 @@ def _first_goal(sim: Any) -> np.ndarray:
 def _place_camera(sim: Any, name: str) -> None:
     """Check that the camera exists (MuJoCo would show a free camera's view instead), and move corner2."""
     cameras = [sim.model.camera(i).name for i in range(sim.model.ncam)]
-    if name not in cameras:
-        raise ConfigError(f"--env.camera_name={name}: metaworld has {', '.join(cameras)}{nearest(name, cameras)}")
+    _require_camera(name, cameras)
     if name == "corner2":
         sim.model.cam_pos[cameras.index(name)] = _CORNER2_POSITION
 
 
-BENCHMARK = MetaWorld
+def _require_camera(name: str, cameras: Sequence[str]) -> None:
+    if name not in cameras:
+        raise ConfigError(f"--env.camera_name={name}: metaworld has {', '.join(cameras)}{nearest(name, cameras)}")

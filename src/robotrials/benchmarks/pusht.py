@@ -55,6 +55,7 @@ class PushT(Benchmark):
 
     name = "pusht"
     extra = "pusht"
+    experts = False
     modules = ("gym_pusht", "pymunk")
     packages = (
         "gym-pusht",
@@ -195,6 +196,3 @@ class PushTEnv(Env):
 
     def close(self) -> None:
         self._sim.close()
-
-
-BENCHMARK = PushT

@@ -1,19 +1,15 @@
 """From ``--env.type`` to a benchmark: what exists, whether it is installed, and the check of its options.
 
-A benchmark is one module of this package that ends with ``BENCHMARK = ItsClass``; the module's name is its
-``--env.type``. Packages elsewhere add theirs under the entry-point group ``robotrials.benchmarks``, and anybody's class
-can be named by its import path (``my_file.py:Class``). Nothing is imported but the one module that is asked for, and
-never the simulator.
+``OWN`` lists the benchmarks of this package. Packages elsewhere add theirs under the entry-point group
+``robotrials.benchmarks``, and anybody's class can be named by its import path (``my_file.py:Class``). Nothing is
+imported but the one module that is asked for, and never the simulator.
 """
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
-import re
 import sys
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
@@ -24,27 +20,44 @@ from robotrials.plan.config import EnvChoice
 from robotrials.plan.options import build, nearest
 
 ENTRY_POINTS = "robotrials.benchmarks"
-_DEFINES = re.compile(r"^BENCHMARK\b", re.MULTILINE)
+
+OWN = {
+    "aloha": "robotrials.benchmarks.aloha:Aloha",
+    "gym": "robotrials.benchmarks.gym:Gym",
+    "gymnasium_robotics": "robotrials.benchmarks.gymnasium_robotics:GymnasiumRobotics",
+    "hub": "robotrials.benchmarks.hub:Hub",
+    "isaaclab_arena": "robotrials.benchmarks.isaaclab_arena:IsaacLabArena",
+    "lerobot_env": "robotrials.benchmarks.lerobot_env:LeRobotEnv",
+    "libero": "robotrials.benchmarks.libero:Libero",
+    "libero_plus": "robotrials.benchmarks.libero_plus:LiberoPlus",
+    "maniskill": "robotrials.benchmarks.maniskill:ManiSkill",
+    "metaworld": "robotrials.benchmarks.metaworld:MetaWorld",
+    "pusht": "robotrials.benchmarks.pusht:PushT",
+    "robocasa": "robotrials.benchmarks.robocasa:RoboCasa",
+    "robomme": "robotrials.benchmarks.robomme:RoboMME",
+    "robosuite": "robotrials.benchmarks.robosuite:Robosuite",
+    "robotwin": "robotrials.benchmarks.robotwin:RoboTwin",
+    "vlabench": "robotrials.benchmarks.vlabench:VLABench",
+}
+"""``--env.type`` to the class of this package behind it."""
 
 
 def names() -> list[str]:
     """The types that ``--env.type`` knows, sorted. Imports none of them."""
-    package = sys.modules[__package__]
-    own = [module.name for module in pkgutil.iter_modules(package.__path__) if _defines_benchmark(module)]
-    return sorted({*own, *_plugins()})
+    return sorted({*OWN, *_plugins()})
 
 
 def benchmark_class(name: str) -> type[Benchmark]:
     """The class behind ``--env.type=name``; imports its module, not its simulator.
 
     Raises:
-        ConfigError: nobody has it; the message lists what exists. Or a plugin's entry point leads to no benchmark.
+        ConfigError: unknown; the message lists what exists. Or a plugin's entry point leads to no benchmark.
     """
     if import_path.is_import_path(name):
         return import_path.load(name, Benchmark, "--env.type")  # type: ignore[type-abstract]
-    module = _own_module(name)
-    if module is not None:
-        return _require_benchmark(module.BENCHMARK, name)
+    if name in OWN:
+        module, _, class_name = OWN[name].partition(":")
+        return _require_benchmark(getattr(importlib.import_module(module), class_name), name)
     plugins = _plugins()
     if name in plugins:
         return _require_benchmark(plugins[name].load(), name)
@@ -119,26 +132,10 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def _own_module(name: str) -> ModuleType | None:
-    """This package's module for ``name``, imported; None when it has none that defines a benchmark."""
-    if not name.isidentifier() or find_spec(f"{__package__}.{name}") is None:
-        return None
-    module = importlib.import_module(f"{__package__}.{name}")
-    return module if hasattr(module, "BENCHMARK") else None
-
-
 def _require_benchmark(found: Any, name: str) -> type[Benchmark]:
     if not (isinstance(found, type) and issubclass(found, Benchmark)):
         raise ConfigError(f"--env.type={name}: {found!r} is no subclass of robotrials.benchmarks.base.Benchmark")
     return found
-
-
-def _defines_benchmark(module: pkgutil.ModuleInfo) -> bool:
-    """Whether its source names a BENCHMARK; reading the text is how helpers are told apart without importing all."""
-    spec = find_spec(f"{__package__}.{module.name}")
-    get_source = getattr(spec.loader, "get_source", None) if spec else None
-    source = get_source(f"{__package__}.{module.name}") if get_source else None
-    return source is not None and _DEFINES.search(source) is not None
 
 
 def _plugins() -> dict[str, Any]:

@@ -78,6 +78,7 @@ class RoboCasa(Benchmark):
 
     name = "robocasa"
     extra = "robocasa"
+    experts = False
     modules = ("robocasa", "robosuite")
     packages = ("robocasa", "robosuite", "mujoco", "gymnasium", "numpy")
     Config = RoboCasaConfig
@@ -244,8 +245,6 @@ def _words(name: str) -> str:
     """``CloseFridge`` as ``Close fridge.``"""
     return f"{re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)}.".capitalize()
 
-
-BENCHMARK = RoboCasa
 
 if __name__ == "__main__":
     main()

@@ -56,6 +56,7 @@ class RoboMME(Benchmark):
 
     name = "robomme"
     extra = "robomme"
+    experts = False
     modules = ("robomme",)
     packages = ("robomme", "mani-skill", "sapien", "gymnasium", "numpy")
     Config = RoboMMEConfig
@@ -196,6 +197,3 @@ def _sentence(goal: Any) -> str:
 def _words(name: str) -> str:
     """``CloseFridge`` as ``Close fridge.``"""
     return f"{re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)}.".capitalize()
-
-
-BENCHMARK = RoboMME

@@ -57,6 +57,7 @@ class Robosuite(Benchmark):
 
     name = "robosuite"
     extra = "robosuite"
+    experts = False
     modules = ("robosuite", "mujoco")
     packages = ("robosuite", "mujoco", "numpy", "numba", "scipy")
     Config = RobosuiteConfig
@@ -242,6 +243,3 @@ def _quiet() -> None:
 
 def _is_error(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.ERROR
-
-
-BENCHMARK = Robosuite

@@ -98,6 +98,7 @@ class RoboTwin(Benchmark):
 
     name = "robotwin"
     extra = "robotwin"
+    experts = False
     modules = ("envs", "sapien")
     packages = ("sapien", "mplib", "torch", "numpy")
     Config = RoboTwinConfig
@@ -251,6 +252,3 @@ def _gradients() -> Any:
     import torch
 
     return torch.enable_grad()
-
-
-BENCHMARK = RoboTwin

@@ -52,6 +52,7 @@ class VLABench(Benchmark):
 
     name = "vlabench"
     extra = "vlabench"
+    experts = False
     modules = ("VLABench", "dm_control", "scipy")
     packages = ("VLABench", "dm-control", "mujoco", "scipy", "numpy")
     Config = VLABenchConfig
@@ -229,6 +230,3 @@ def _sentence(task: Any) -> str:
         if isinstance(said, str) and said:
             return said
     raise ContractError("VLABench's task has neither task_description nor language_instruction")
-
-
-BENCHMARK = VLABench

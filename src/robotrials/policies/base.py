@@ -67,6 +67,9 @@ class Policy(ABC):
     """Whether it may draw from the global generators of Python, NumPy or torch. True is always right: each session then
     sees numbers of its own there. False is a promise that spares each call 0.1 ms."""
 
+    plain: ClassVar[bool] = False
+    """Making one costs next to nothing, so planning makes one to see whether it fits."""
+
     has_own_device: bool = False
     """``act`` computes on a GPU or the like, not on the cores that simulators need."""
 

@@ -24,6 +24,8 @@ class ExpertSession(Session):
 class ExpertPolicy(Policy):
     """One action at a time from ``Env.expert()``. It observes nothing, so no camera is ever rendered for it."""
 
+    plain = True
+
     def spec(self) -> PolicySpec:
         return PolicySpec("expert", needs_env=True)
 
@@ -47,6 +49,3 @@ class ExpertPolicy(Policy):
         if session.expert is None:
             session.expert = session.env.expert()
         return session.expert
-
-
-POLICY = ExpertPolicy

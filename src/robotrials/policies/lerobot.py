@@ -18,9 +18,10 @@ from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.install import install_command
 from robotrials.plan.options import coerce
 from robotrials.plan.task import TaskSpec
-from robotrials.policies import files
+from robotrials.policies import devices, files
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.lerobot_support import checkpoint, hub
 from robotrials.policies.lerobot_support.features import Needs
@@ -113,6 +114,8 @@ def validate(choice: PolicyChoice) -> None:
         raise ConfigError("policy lerobot needs --policy.path, a folder or owner/name on the Hub")
     for name, least in (("n_action_steps", 1), ("empty_cameras", 0)):
         _count(choice, name, least)
+    if (device := choice.options.get("device")) is not None:
+        devices.parse_device(str(device))
     if not is_hub_id(choice.path):
         found = checkpoint.inspect(choice.path)
         checkpoint.base_of_adapter(found.folder)
@@ -190,6 +193,18 @@ IN_REVISION = ("pretrained_revision", "commit", "base_commit")
 """Options that say which commit is meant: the revision names it, by whatever option it was chosen."""
 
 
+def require_here(choice: PolicyChoice) -> None:
+    """Refuse an interpreter without LeRobot, or a device that it does not have; called where the policy will run.
+
+    Raises:
+        NotInstalledError: LeRobot or torch is missing.
+        ConfigError: no such device.
+    """
+    _require_lerobot()
+    if (device := choice.options.get("device")) is not None:
+        devices.require_device(str(device))
+
+
 def _require_lerobot() -> None:
     version = ".".join(map(str, sys.version_info[:3]))
     if find_spec("lerobot") is not None and find_spec("torch") is not None:
@@ -197,10 +212,7 @@ def _require_lerobot() -> None:
     if sys.version_info < (3, 12):
         raise NotInstalledError(
             f"LeRobot 0.6 needs Python >= 3.12, and this is {version} ({sys.executable}): make an environment of its "
-            "own with `uv venv --python 3.12 lerobot-env && uv pip install --python lerobot-env/bin/python "
-            "'robotrials[lerobot]'`, and say --policy.python=lerobot-env/bin/python"
+            f"own with `uv venv --python 3.12 lerobot-env && uv {install_command('lerobot')} --python "
+            "lerobot-env/bin/python`, and add --policy.python=lerobot-env/bin/python"
         )
-    raise NotInstalledError(f"LeRobot is not installed in {sys.executable}: pip install 'robotrials[lerobot]'")
-
-
-POLICY = LeRobotPolicy
+    raise NotInstalledError(f"LeRobot is not installed in {sys.executable}: {install_command('lerobot')}")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import glob
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ import numpy as np
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
 from robotrials.plan.config import PolicyChoice
+from robotrials.plan.install import install_command
 from robotrials.plan.options import build
 from robotrials.plan.task import Feature
 from robotrials.policies import files
@@ -122,10 +124,14 @@ class _Input:
 
 
 def validate(choice: PolicyChoice) -> None:
-    """Refuse a missing file or a missing onnxruntime without loading either; called by the registry."""
+    """Refuse a missing file; called by the registry."""
+    _file(choice.path or "")
+
+
+def require_here(choice: PolicyChoice) -> None:
+    """Refuse an interpreter without onnxruntime; called by the registry where the policy will run."""
     from importlib.util import find_spec
 
-    _file(choice.path or "")
     if find_spec("onnxruntime") is None:
         raise _not_installed()
 
@@ -145,7 +151,7 @@ def _file(path: str) -> Path:
 
 
 def _not_installed() -> NotInstalledError:
-    return NotInstalledError("policy onnx needs onnxruntime: pip install 'robotrials[onnx]'")
+    return NotInstalledError(f"policy onnx needs onnxruntime, which {sys.executable} lacks: {install_command('onnx')}")
 
 
 def _start_runtime(path: str) -> onnxruntime.InferenceSession:
@@ -244,6 +250,3 @@ def _static(axis: Any) -> int | None:
 
 def _show(node: onnxruntime.NodeArg) -> str:
     return f"{node.name} {node.type}[{', '.join(map(str, node.shape))}]"
-
-
-POLICY = OnnxPolicy

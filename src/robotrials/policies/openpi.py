@@ -21,7 +21,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.options import coerce
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import foreign
-from robotrials.policies.base import Policy, PolicySpec
+from robotrials.policies.base import PolicySpec
 from robotrials.policies.observation_keys import ECHO, default_openpi_keys, place, read_keys
 from robotrials.serving.client import PolicyServerError
 from robotrials.serving.token import find_token
@@ -171,6 +171,3 @@ def _policy(choice: PolicyChoice, connect_s: float | None = None) -> OpenpiPolic
     }
     options = {k: coerce(v, hints.get(k, str), f"--policy.{k}") for k, v in choice.options.items() if v is not None}
     return OpenpiPolicy(**options) if connect_s is None else OpenpiPolicy(**{**options, "connect_s": connect_s})
-
-
-POLICY: type[Policy] = OpenpiPolicy

@@ -1,12 +1,12 @@
 """From ``--policy.*`` to a policy: what exists, which one is meant, and the check of its options.
 
-A kind of policy is one module of this package that ends with ``POLICY = ItsClass``; the module's name is its
-``--policy.type``. Packages elsewhere add theirs under the entry-point group ``robotrials.policies``, and anybody's
-class can be named by its import path (``examples/own_policy.py`` shows one). Nothing is imported but the one module
-that is asked for.
+``OWN`` lists the policies of this package. Packages elsewhere add theirs under the entry-point group
+``robotrials.policies``, and anybody's class can be named by its import path (``examples/own_policy.py`` shows one).
+Nothing is imported but the one module that is asked for.
 
-A module may also define ``validate(choice) -> None``, ``revision(choice) -> str`` and ``fitted(choice, tasks,
-rename_map) -> PolicyChoice`` where the rules below do not fit, and the constants ``PLACES``, ``IN_REVISION`` and
+A module may also define ``validate(choice) -> None``, ``revision(choice) -> str``, ``fitted(choice, tasks,
+rename_map) -> PolicyChoice``, ``require_here(choice) -> None``, ``known_spec(choice) -> PolicySpec`` and
+``check_plan(choice, plan) -> None`` where the rules below do not fit, and the constants ``PLACES``, ``IN_REVISION`` and
 ``CAVEAT`` (``without_places``, ``caveat``).
 """
 
@@ -17,7 +17,6 @@ import inspect
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -28,19 +27,31 @@ from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.global_random import Generators, standing
 from robotrials.plan.options import coerce, nearest
+from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import files
-from robotrials.policies.base import Policy
+from robotrials.policies.base import Policy, PolicySpec
 
 ENTRY_POINTS = "robotrials.policies"
 TYPE_FLAG = "--policy.type"
-_FOLDER = Path(__file__).parent
+
+OWN = {
+    "expert": "robotrials.policies.expert:ExpertPolicy",
+    "lerobot": "robotrials.policies.lerobot:LeRobotPolicy",
+    "onnx": "robotrials.policies.onnx:OnnxPolicy",
+    "openpi": "robotrials.policies.openpi:OpenpiPolicy",
+    "random": "robotrials.policies.random:RandomPolicy",
+    "remote": "robotrials.policies.remote:RemotePolicy",
+    "replay": "robotrials.policies.replay:ReplayPolicy",
+    "vla_eval": "robotrials.policies.vla_eval:VlaEvalPolicy",
+    "zero": "robotrials.policies.zero:ZeroPolicy",
+}
+"""``--policy.type`` to the class of this package behind it."""
 
 
 def names() -> list[str]:
     """The types that ``--policy.type`` knows by name, sorted; import paths come on top. Imports none of them."""
-    own = [path.stem for path in _FOLDER.glob("*.py") if _defines_policy(path)]
-    return sorted({*own, *_plugins()})
+    return sorted({*OWN, *_plugins()})
 
 
 def type_of(choice: PolicyChoice) -> str:
@@ -76,7 +87,7 @@ def policy_class(choice: PolicyChoice) -> type[Policy]:
     if import_path.is_import_path(name):
         return import_path.load(name, Policy, TYPE_FLAG)  # type: ignore[type-abstract]
     module = _own_module(name)
-    found = module.POLICY if module else _plugins()[name].load()
+    found = getattr(module, _class_name(name)) if module else _plugins()[name].load()
     return import_path.require(found, Policy, f"{TYPE_FLAG}={name}")  # type: ignore[type-abstract]
 
 
@@ -114,7 +125,7 @@ def validate(choice: PolicyChoice) -> None:
     else:
         module = _own_module(name)
         if module is not None:
-            _arguments(module.POLICY, choice, name)
+            _arguments(policy_class(choice), choice, name)
             if hasattr(module, "validate"):
                 module.validate(choice)
                 return
@@ -171,17 +182,49 @@ def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[
         ContractError: they do not; the message names both sides. Kinds of policy that only a loaded model can tell
             about are not refused here, but when they are loaded.
     """
-    name = type_of(choice)
-    module = None if import_path.is_import_path(name) else _own_module(name)
+    module = _module_of(choice)
     return module.fitted(choice, tasks, rename_map) if hasattr(module, "fitted") else choice  # type: ignore[union-attr]
+
+
+def require_here(choice: PolicyChoice) -> None:
+    """Refuse what this interpreter or this machine lacks for the policy. Asked where the policy will run; loads none.
+
+    Raises:
+        NotInstalledError: a package is missing.
+        ConfigError: a device that does not exist here.
+    """
+    module = _module_of(choice)
+    if hasattr(module, "require_here"):
+        module.require_here(choice)  # type: ignore[union-attr]
+
+
+def known_spec(choice: PolicyChoice) -> PolicySpec | None:
+    """What the policy needs and hands out, where that costs next to nothing to know; None where it must be built.
+
+    Raises:
+        ConfigError: options that its constructor refuses.
+    """
+    module = _module_of(choice)
+    if hasattr(module, "known_spec"):
+        return module.known_spec(choice)  # type: ignore[union-attr, no-any-return]
+    return make_policy(choice).spec() if module is not None and policy_class(choice).plain else None
+
+
+def check_plan(choice: PolicyChoice, plan: Plan) -> None:
+    """Refuse a plan that holds episodes which the policy is known to be unable to play.
+
+    Raises:
+        ContractError: there are such episodes.
+    """
+    module = _module_of(choice)
+    if hasattr(module, "check_plan"):
+        module.check_plan(choice, plan)  # type: ignore[union-attr]
 
 
 def is_served(choice: PolicyChoice) -> bool:
     """Whether the policy lives in a policy server unless told otherwise. A user's own class does not: its module is
     not imported to find out (``--eval.policy_servers=1`` asks for one)."""
-    name = type_of(choice)
-    module = None if import_path.is_import_path(name) else _own_module(name)
-    return module is not None and bool(module.POLICY.served)
+    return _module_of(choice) is not None and policy_class(choice).served
 
 
 def looks_every_step(choice: PolicyChoice) -> bool:
@@ -194,12 +237,10 @@ def _own_module(name: str) -> ModuleType | None:
     """This package's module for ``name``; None when a plugin has it.
 
     Raises:
-        ConfigError: nobody has it.
+        ConfigError: unknown; the message lists what exists.
     """
-    is_own = name.isidentifier() and find_spec(f"{__package__}.{name}") is not None
-    module = importlib.import_module(f"{__package__}.{name}") if is_own else None
-    if module is not None and hasattr(module, "POLICY"):
-        return module
+    if name in OWN:
+        return importlib.import_module(OWN[name].partition(":")[0])
     if name in _plugins():
         return None
     known = names()
@@ -207,6 +248,10 @@ def _own_module(name: str) -> ModuleType | None:
         f"unknown --policy.type={name}{nearest(name, known)}; known: {', '.join(known)}, "
         "or a class of yours as package.module:Class or path/to/file.py:Class"
     )
+
+
+def _class_name(name: str) -> str:
+    return OWN[name].partition(":")[2]
 
 
 def _arguments(cls: type[Policy], choice: PolicyChoice, name: str) -> dict[str, Any]:
@@ -252,10 +297,6 @@ def _read(value: Any, hint: Any, flag: str) -> Any:
         return coerce(value, hint, flag)
     except TypeError:  # an annotation of a user's class for which there is no rule: handed over as it came
         return value
-
-
-def _defines_policy(path: Path) -> bool:
-    return any(line.startswith("POLICY") for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def _plugins() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError, RobotrialsError, WireError
 from robotrials.plan.config import PolicyChoice
-from robotrials.policies.base import Policy
+from robotrials.policies.base import PolicySpec
 from robotrials.serving.client import ServedPolicy
 from robotrials.serving.token import find_token
 from robotrials.wire.stream import is_loopback
@@ -61,20 +61,29 @@ def revision(choice: PolicyChoice) -> str:
     Raises:
         ConfigError: nobody answers, the token is refused, or it is no policy server of this version.
     """
+    _, about = _look(choice)
+    return f"{about.get('type', 'unknown')} {about.get('revision', 'unknown')}"
+
+
+def known_spec(choice: PolicyChoice) -> PolicySpec:
+    """What the server says that its policy needs.
+
+    Raises:
+        ConfigError: as ``revision``.
+    """
+    return _look(choice)[0]
+
+
+def _look(choice: PolicyChoice) -> tuple[PolicySpec, Mapping[str, Any]]:
     policy = RemotePolicy(**{**_options(choice), "connect_s": _LOOK_S})
     try:
-        policy.spec()
+        return policy.spec(), dict(policy.about)
     except (RobotrialsError, WireError) as error:
         raise ConfigError(f"--policy.url={choice.options.get('url')}: {error}") from None
     finally:
         policy.close()
-    about: Mapping[str, Any] = policy.about
-    return f"{about.get('type', 'unknown')} {about.get('revision', 'unknown')}"
 
 
 def _options(choice: PolicyChoice) -> dict[str, Any]:
     options = dict(choice.options)
     return {name: float(value) if name == "connect_s" else value for name, value in options.items()}
-
-
-POLICY: type[Policy] = RemotePolicy

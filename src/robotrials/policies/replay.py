@@ -21,8 +21,10 @@ import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, ContractError
+from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.options import nearest
+from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.checks import at_least_one
@@ -47,6 +49,7 @@ class ReplayPolicy(Policy):
     """
 
     draws_globally = False
+    plain = True
 
     def __init__(self, path: str, after: str = "hold", n_action_steps: int = 1) -> None:
         """Raises:
@@ -103,6 +106,12 @@ class _Recordings:
         self._one: np.ndarray | None = _load(path) if path.suffix == ".npy" else None
         self._many: Mapping[str, np.ndarray] | None = _load(path) if path.suffix == ".npz" else None
 
+    def has(self, episode: EpisodeSpec) -> bool:
+        """Whether something is recorded for ``episode``; no array is read."""
+        if self._many is not None:
+            return episode.name in self._many
+        return self._one is not None or (self.path / f"{episode.name}.npy").is_file()
+
     def of(self, episode: EpisodeSpec) -> np.ndarray:
         """What is recorded for ``episode``; ContractError when nothing is."""
         if self._one is not None:
@@ -124,6 +133,21 @@ class _Recordings:
         return ContractError(f"{self.path} has no recording for episode {episode.name}; {has}")
 
 
+def check_plan(choice: PolicyChoice, plan: Plan) -> None:
+    """Look for a recording of every episode, and at the first one of every task.
+
+    Raises:
+        ContractError: an episode has none, or it is no (T, A) array for its task.
+    """
+    recordings = _Recordings(Path(str(choice.path)).expanduser())
+    seen: set[tuple[str, str]] = set()
+    for episode in plan:
+        task = plan.task_of(episode)
+        if task.key not in seen or not recordings.has(episode):
+            _check(recordings.of(episode), task, f"{recordings.path}, episode {episode.name}")
+            seen.add(task.key)
+
+
 def _load(path: Path) -> Any:
     """The array of a .npy file, or the open collection of a .npz file."""
     return _read(partial(np.load, path, allow_pickle=False), str(path))
@@ -143,6 +167,3 @@ def _check(actions: np.ndarray, task: TaskSpec, what: str) -> None:
             f"{what}: {actions.dtype}{list(actions.shape)} is recorded, "
             f"but task {task.name} takes [T, {task.action.dim}] numbers, T at least 1"
         )
-
-
-POLICY = ReplayPolicy

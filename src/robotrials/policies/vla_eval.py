@@ -20,7 +20,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.options import coerce
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import foreign
-from robotrials.policies.base import Policy, PolicySpec
+from robotrials.policies.base import PolicySpec
 from robotrials.policies.checks import at_least_one
 from robotrials.serving.client import PolicyServerError
 from robotrials.wire.plain_arrays import decode_plain, encode_vla_eval
@@ -154,6 +154,3 @@ def _policy(choice: PolicyChoice, connect_s: float | None = None) -> VlaEvalPoli
     hints |= {"connect_s": float, "reply_s": float}
     options = {key: coerce(value, hints.get(key, str), f"--policy.{key}") for key, value in choice.options.items()}
     return VlaEvalPolicy(**options) if connect_s is None else VlaEvalPolicy(**{**options, "connect_s": connect_s})
-
-
-POLICY: type[Policy] = VlaEvalPolicy

@@ -15,6 +15,7 @@ class ZeroPolicy(Policy):
     """Zeros of the task's action size, ``n_action_steps`` at a time."""
 
     draws_globally = False
+    plain = True
 
     def __init__(self, n_action_steps: int = 1) -> None:
         self._n_action_steps = at_least_one("n_action_steps", n_action_steps)
@@ -25,6 +26,3 @@ class ZeroPolicy(Policy):
     def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
         """(B, n_action_steps, A) float32."""
         return np.zeros((len(sessions), self._n_action_steps, sessions[0].task.action.dim), np.float32)
-
-
-POLICY = ZeroPolicy

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from robotrials.errors import ConfigError, IdentityError, UnreadableLedgerError
+from robotrials.errors import ConfigError, IdentityError, RobotrialsError, UnreadableLedgerError
 from robotrials.plan.config import RunConfig
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, load_run_json
@@ -57,6 +60,34 @@ def clear(directory: RunDirectory) -> None:
     """Take away what a run without any outcome has left, so that another can begin there."""
     for path in (directory.run_json, *directory.path.glob("ledger.sqlite*"), *directory.logs.glob("*.log")):
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def removed_when_refused(path: Path) -> Iterator[None]:
+    """Remove the run directory, and the folders above it, that a run in this block has made and then been refused in
+    before its first episode. One that the message points into stays, for its logs."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        yield
+    except RobotrialsError as error:
+        if missing and str(path) not in str(error) and not _has_attempts(path):
+            shutil.rmtree(path, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another run has come to live there
+                for folder in missing[1:]:
+                    folder.rmdir()
+        raise
+
+
+def _has_attempts(path: Path) -> bool:
+    """Whether anything was tried in this run directory; a ledger that cannot be read counts as yes."""
+    ledger = path / "ledger.sqlite"
+    if not ledger.exists():
+        return False
+    try:
+        with Ledger.open(ledger, read_only=True) as opened:
+            return bool(opened.attempt_counts())
+    except RobotrialsError:
+        return True
 
 
 _OWN_NAMES = {"run.lock", "videos", "logs", "wandb"}

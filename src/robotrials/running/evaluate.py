@@ -26,9 +26,7 @@ from robotrials.results.summary import RunSummary, summarize
 from robotrials.running.assembly import Session, run_session
 from robotrials.running.dataset import DatasetMade, claim, make_dataset
 from robotrials.running.description import describe_run
-from robotrials.running.directory import (
-    clear,
-)
+from robotrials.running.directory import clear, removed_when_refused
 from robotrials.running.early_stop import describe_stop
 from robotrials.running.observer import Observer
 from robotrials.running.prepare import PreparedRun
@@ -67,7 +65,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
     """
     began = time.monotonic()
     plan = prepared.plan
-    with RunDirectory(prepared.output_dir) as directory:
+    with removed_when_refused(prepared.output_dir), RunDirectory(prepared.output_dir) as directory:
         described = directory.load_run_json()
         if described is not None and not prepared.done and differences(described["identity"], prepared.identity):
             clear(directory)

@@ -19,6 +19,19 @@ def env_key_of(policy_key: str, rename_map: Mapping[str, str]) -> str:
     return policy_key
 
 
+def check_renames(tasks: Sequence[TaskSpec], rename_map: Mapping[str, str]) -> None:
+    """
+    Raises:
+        ContractError: a rename of a key that a task does not have.
+    """
+    for task in tasks:
+        for env_key in rename_map:
+            if env_key not in task.observations:
+                raise ContractError(
+                    f"--rename_map renames {env_key}, which {task.name} does not have; it has: {_offer(task)}"
+                )
+
+
 def check_fit(
     policy: str,
     observations: Mapping[str, Feature | None],
@@ -32,11 +45,9 @@ def check_fit(
         ContractError: a key that no camera or state provides, another shape, another action size, or a rename of a
             key that does not exist; the message names both sides.
     """
+    check_renames(tasks, rename_map)
     for task in tasks:
-        offer = ", ".join(f"{key} {feature}" for key, feature in task.observations.items())
-        for env_key in rename_map:
-            if env_key not in task.observations:
-                raise ContractError(f"--rename_map renames {env_key}, which {task.name} does not have; it has: {offer}")
+        offer = _offer(task)
         for key, wanted in observations.items():
             if key in ALWAYS_THERE:
                 continue
@@ -53,3 +64,7 @@ def check_fit(
             raise ContractError(
                 f"policy {policy} gives actions of {action_dim} numbers, but {task.name} takes {task.action.dim}"
             )
+
+
+def _offer(task: TaskSpec) -> str:
+    return ", ".join(f"{key} {feature}" for key, feature in task.observations.items())

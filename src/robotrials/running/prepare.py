@@ -22,6 +22,7 @@ from robotrials.plan.config import PolicyChoice, RunConfig, StatsSettings
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.shards import Shard, slice_plan
 from robotrials.policies import registry as policies
+from robotrials.running import preflight
 from robotrials.running.crew import auto_servers, auto_workers
 from robotrials.running.dataset import DatasetPlan, plan_dataset
 from robotrials.running.description import config_from_json, run_identity
@@ -103,10 +104,35 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     if servers and not config.eval.policy_servers:
         servers = auto_servers(config.policy.options, policies.looks_every_step(config.policy), n_workers)
     n_servers = min(servers, n_workers) if n_workers else servers
-    counts = (n_workers, n_servers, done, errors)
-    return PreparedRun(
-        config, plan, benchmark, output_dir, identity, policy, *counts, dataset, rendering, stop, stopped
+    prepared = PreparedRun(
+        config=config,
+        plan=plan,
+        benchmark=benchmark,
+        output_dir=output_dir,
+        identity=identity,
+        policy=policy,
+        n_workers=n_workers,
+        n_servers=n_servers,
+        done=done,
+        errors=errors,
+        dataset=dataset,
+        rendering=rendering,
+        stop=stop,
+        stopped=stopped,
     )
+    _check_start(prepared)
+    return prepared
+
+
+def _check_start(prepared: PreparedRun) -> None:
+    """Refuse what would be refused once the run has started; a finished run starts nothing."""
+    preflight.check_folder(prepared.output_dir, "--output_dir")
+    if prepared.dataset is not None:
+        preflight.check_folder(prepared.dataset.path, "--eval.dataset")
+    if not prepared.is_finished:
+        preflight.check_runtime(prepared.config)
+        served = prepared.n_servers > 0
+        preflight.check_policy(prepared.config, prepared.policy, prepared.benchmark, prepared.plan, served)
 
 
 def check_all_but_policy(

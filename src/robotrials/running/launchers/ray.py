@@ -23,6 +23,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RaySettings
+from robotrials.plan.install import install_command
 from robotrials.running.launchers.base import WorkerExit
 from robotrials.running.launchers.local import LocalLauncher
 
@@ -107,24 +108,20 @@ class Cluster:
         try:
             import ray
         except ImportError:
-            raise ConfigError('--eval.runtime=ray needs Ray: pip install "robotrials[ray]"') from None
+            raise ConfigError(f"--eval.runtime=ray needs Ray: {install_command('ray')}") from None
         address = self.settings.address
         more: dict[str, Any] = {"runtime_env": dict(self.settings.runtime_env)} if self.settings.runtime_env else {}
         if address is None:
             more |= {"address": "local", "include_dashboard": False}
         else:
             more |= {"address": address}
+        require_answer(address)
         # Ray takes SIGTERM for itself; here it ends the run in order.
         with _keeping_signal_handlers():
             try:
-                _knock(address)
                 ray.init(log_to_driver=False, logging_level="ERROR", configure_logging=False, **more)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                raise ConfigError(
-                    f"--ray.address={address}: {said.rstrip('.')}. Right is HOST:PORT of a cluster's head; "
-                    "auto for the one on this machine; or none at all, for one that ends with the run"
-                ) from None
+                raise _no_cluster(address, error) from None
         if address is not None:
             self.address = _own_address()
         there = ray.cluster_resources()
@@ -247,15 +244,26 @@ class RayLauncher:
         return WorkerExit.of_process(name, status, str(path), tail)
 
 
-def _knock(address: str | None) -> None:
-    """Ray tries for minutes, and without a word, to reach a head that is not there.
+def require_answer(address: str | None) -> None:
+    """Connect to the cluster's head once: Ray itself tries for minutes, without a message, to reach one that is gone.
 
     Raises:
-        OSError: nobody listens at ``address``, a HOST:PORT.
+        ConfigError: nothing listens at ``address``, where that is HOST:PORT.
     """
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=_KNOCK_S).close()
+        try:
+            socket.create_connection((host, int(port)), timeout=_KNOCK_S).close()
+        except OSError as error:
+            raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address: str | None, error: Exception) -> ConfigError:
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return ConfigError(
+        f"--ray.address={address}: {said.rstrip('.')}. Give HOST:PORT of a cluster's head, auto for the one on this "
+        "machine, or leave it out for a cluster that ends with the run"
+    )
 
 
 def _own_address() -> str:
