@@ -16,9 +16,8 @@ except ImportError:  # not on Windows
 _NEARLY_FULL = 1 / 200
 """Of a file system: less than this is free."""
 _MIB = 2**20
-_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 _OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_OUT_OF_MEMORY = (errno.ENOMEM,)
+_OF_THE_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def descriptor_limit() -> str:
@@ -43,30 +42,28 @@ def allow_descriptors(needed: int) -> tuple[int, int]:
 
 def is_worn_out(error: BaseException) -> bool:
     """Whether ``error`` says that this process has used up what it may have: another one may succeed."""
-    if isinstance(error, MemoryError):
-        return True
-    if isinstance(error, RuntimeError):
-        return "can't start new thread" in str(error)
-    return isinstance(error, OSError) and error.errno in (*_OUT_OF_FILES, *_OUT_OF_MEMORY)
+    return isinstance(error, MemoryError) or _is_out_of_threads(error) or _errno(error) in _OF_THE_PROCESS
 
 
 def remedy(error: BaseException) -> str | None:
     """What to set or to free where ``error`` says that something of this machine has run out; None for other errors."""
-    if isinstance(error, MemoryError):
+    number = _errno(error)
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return "memory is full: use fewer workers (--eval.batch_size)"
-    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+    if _is_out_of_threads(error):
         return "raise the limit of threads (ulimit -u, or the container's limit of processes), or use fewer workers"
-    if not isinstance(error, OSError):
-        return None
-    if error.errno == errno.EMFILE:
+    if number == errno.EMFILE:
         return f"this process may not open more files: {descriptor_limit()}; raise it, such as ulimit -n 4096"
-    if error.errno == errno.ENFILE:
+    if number == errno.ENFILE:
         return "this machine may not open more files (sysctl fs.file-max)"
-    if error.errno in _OUT_OF_SPACE:
-        return _space_remedy(error)
-    if error.errno in _OUT_OF_MEMORY:
-        return "memory is full: use fewer workers (--eval.batch_size)"
+    if number in _OUT_OF_SPACE:
+        return _space_remedy(getattr(error, "filename", None))
     return None
+
+
+def is_out_of_space(error: BaseException) -> bool:
+    """Whether a file system or a quota is full."""
+    return _errno(error) in _OUT_OF_SPACE
 
 
 def shared_memory_remedy() -> str:
@@ -75,10 +72,19 @@ def shared_memory_remedy() -> str:
     return f"most likely shared memory is full ({_free('/dev/shm')}): free it, or in a container set --docker.shm_size"
 
 
-def _space_remedy(error: OSError) -> str:
-    if isinstance(error.filename, str) and error.filename:
-        where = _existing(Path(error.filename))
-        return _free_some(str(where))
+def _errno(error: BaseException) -> int | None:
+    """Of errors of the system, and of libraries that say it in the same way."""
+    number = getattr(error, "errno", None)
+    return number if isinstance(number, int) else None
+
+
+def _is_out_of_threads(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+
+
+def _space_remedy(filename: object) -> str:
+    if isinstance(filename, str) and filename:
+        return _free_some(str(_existing(Path(filename))))
     full = [place for place in ("/dev/shm", tempfile.gettempdir(), os.getcwd()) if _is_full(place)]
     if not full:
         return "free space on the file system that is written to, or raise the quota"

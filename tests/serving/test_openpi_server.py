@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,14 @@ pytest.importorskip("websockets")
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
+from robotrials.plan.task import TaskSpec
+from robotrials.policies.base import PolicySpec, Session
 from robotrials.policies.openpi import OpenpiPolicy
+from robotrials.serving import admission
 from robotrials.serving.standalone import Standalone
 from robotrials.wire.plain_arrays import decode_plain, encode_openpi
 from tests import toy
@@ -172,3 +178,65 @@ def test_names_of_keys_that_the_policy_does_not_read_are_refused() -> None:
 def test_policy_that_looks_back_is_refused() -> None:
     with pytest.raises(ConfigError, match="2 observations in a row"):
         Standalone(PolicyChoice(SEER, None, {"history": "2"}), "ws://127.0.0.1:0", "openpi")
+
+
+class Moody(toy.Seer):
+    """Does not begin an episode whose instruction is ``begin``, hands out objects where it is ``objects``, and ends
+    where it is ``exit``."""
+
+    def __init__(self) -> None:
+        super().__init__(noise=0.0)
+
+    def spec(self) -> PolicySpec:
+        spec = super().spec()
+        return replace(spec, observations={**spec.observations, "task": None})
+
+    def new_session(self, episode: EpisodeSpec, task: TaskSpec, env: Env | None = None) -> Session:
+        if task.instruction == "begin":
+            raise RuntimeError("no such episode")
+        return super().new_session(episode, task, env)
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        if sessions[0].task.instruction == "objects":
+            return np.array([[[None]]], object)
+        if sessions[0].task.instruction == "exit":
+            raise SystemExit(3)
+        return super().act(sessions, observations)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [("begin", "raised RuntimeError"), ("objects", "actions of dtype object"), ("exit", "raised SystemExit")],
+)
+def test_whatever_the_policy_raises_or_hands_out_is_told_to_that_client_alone(
+    prompt: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("robotrials.policies.registry.make_policy", lambda choice: Moody())
+    with serving() as url, connect(url) as good, connect(url) as bad:
+        good.recv()
+        bad.recv()
+        for _ in range(2):
+            bad.send(encode_openpi({**SEEN, "prompt": prompt}))
+            said = bad.recv()
+            assert isinstance(said, str)
+            assert words in said
+            good.send(encode_openpi(SEEN))
+            reply = good.recv()
+            assert isinstance(reply, bytes)
+            assert "actions" in decode_plain(reply)
+
+
+def test_client_with_the_token_is_let_in_while_strangers_hold_half_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MAX_STRANGERS", 20)
+    with serving() as url:
+        host, _, port = url.removeprefix("ws://").rpartition(":")
+        held = [socket.create_connection((host, int(port)), timeout=10) for _ in range(100)]
+        for each in held:
+            each.sendall(b"GET / HTTP/1.1\r\nHost")
+        with connect(url) as good:
+            good.recv()
+            good.send(encode_openpi(SEEN))
+            assert isinstance(good.recv(), bytes)
+        assert held[0].recv(1) == b"", "the oldest made room"
+        for each in held:
+            each.close()

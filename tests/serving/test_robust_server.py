@@ -15,7 +15,7 @@ import pytest
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.serving import connections
+from robotrials.serving import admission, connections
 from robotrials.serving.chunks import MAX_CHUNK_BYTES, checked_chunks
 from robotrials.serving.client import PolicyServerError, ServedPolicy
 from robotrials.serving.messages import Attach
@@ -182,7 +182,7 @@ def test_authorised_client_is_answered_while_strangers_hold_half_messages(kind: 
         session = client.new_session(EPISODES[0], TASK)
         for look in range(20):
             assert client.act([session], [observation(look + 1)]).shape == (1, 5, 1)
-        assert time.monotonic() - began < connections.STRANGER_S, "it did not wait for any of them"
+        assert time.monotonic() - began < admission.STRANGER_S, "it did not wait for any of them"
         client.close()
         for each in held:
             each.close()
@@ -204,7 +204,7 @@ def test_client_that_stops_in_the_middle_of_a_message_holds_up_nobody() -> None:
 
 
 def test_oldest_stranger_makes_room_and_a_client_that_is_in_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_STRANGERS", 5)
+    monkeypatch.setattr(admission, "MAX_STRANGERS", 5)
     with serving(toy.Seer(), "tcp://127.0.0.1:0") as where:
         client = ServedPolicy(where, "secret", "w0")
         session = client.new_session(EPISODES[0], TASK)
@@ -222,7 +222,7 @@ def test_oldest_stranger_makes_room_and_a_client_that_is_in_stays(monkeypatch: p
 
 
 def test_stranger_that_is_never_let_in_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "STRANGER_S", 0.2)
+    monkeypatch.setattr(admission, "STRANGER_S", 0.2)
     with serving(toy.Seer(), "tcp://127.0.0.1:0") as where:
         for each in strangers(where, 2, b"\x01"):
             assert is_closed(each)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from robotrials import __version__
 from robotrials.cli import output
 from robotrials.errors import ConfigError, LedgerError, RobotrialsError, UnreadableLedgerError
+from robotrials.machine_limits import is_out_of_space, remedy
 
 VERBS = (
     "eval",
@@ -54,6 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A ledger that cannot be written ends a run in the middle: what it holds is part of a result.
         began = isinstance(error, LedgerError) and not isinstance(error, UnreadableLedgerError)
         return PARTIAL if began else MISCONFIGURED
+    except (OSError, MemoryError, RuntimeError) as error:
+        hint = remedy(error)
+        if hint is None or debug:
+            raise
+        output.error(f"{error or type(error).__name__}: {hint}")
+        return PARTIAL if is_out_of_space(error) and words[:1] in (["eval"], ["resume"]) else MISCONFIGURED
     except KeyboardInterrupt:
         output.error("interrupted" + (" before any episode began" if words[:1] in (["eval"], ["resume"]) else ""))
         return PARTIAL

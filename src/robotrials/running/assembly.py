@@ -25,6 +25,7 @@ from robotrials.policies.base import PolicySpec
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import video_name
 from robotrials.running.coordinator import Coordinator, Terms
+from robotrials.running.crew import require_descriptors
 from robotrials.running.early_stop import StopPlan
 from robotrials.running.gpus import gpu_of_server, visible_gpus
 from robotrials.running.joining import joining_rule, open_door
@@ -107,6 +108,7 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
         is_filmed=lambda episode: mode(episode) != "no",
         filmed_at_once=available_cores() if session.n_servers and order == "longest" else None,
     )
+    require_descriptors(session.n_workers, session.n_servers, bool(settings.listen))
     token, mark, endpoint = new_token(), new_token(), PrivateEndpoint.create()
     environment = {**os.environ, **gl_environment(os.environ), **thread_limits(1), TOKEN_VARIABLE: token}
     beat_every = min(_BEAT_EVERY_S, settings.step_timeout / 4)

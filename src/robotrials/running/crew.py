@@ -1,4 +1,4 @@
-"""How many workers and policy servers a run gets when nobody says it."""
+"""How many workers and policy servers a run gets when nobody says it, and whether the limits allow so many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import glob
 import sys
 from collections.abc import Mapping
 
+from robotrials.errors import ConfigError
+from robotrials.machine_limits import allow_descriptors
 from robotrials.running.memory import available_memory
 from robotrials.running.threads import available_cores
 
@@ -43,6 +45,32 @@ def auto_servers(options: Mapping[str, object], looks_every_step: bool, n_worker
     by_cores = cores if looks_every_step else cores // 2
     by_memory = int(min(available_memory() / 2 / BYTES_A_SERVER, cores))
     return max(1, min(by_cores, -(-n_workers // WORKERS_A_SERVER), by_memory))
+
+
+_DESCRIPTORS = 32
+"""Files that a coordinator or a policy server holds open besides those for workers (measured: 20), and some more."""
+_FEWEST_DESCRIPTORS = 64
+"""What a worker's process may come to need."""
+_FOR_OTHERS = 1024
+"""Connections of workers that join, and of strangers who reach the address."""
+
+
+def require_descriptors(n_workers: int, n_servers: int, listens: bool) -> None:
+    """Let this process, and those it starts, open as many files as the layout needs.
+
+    Raises:
+        ConfigError: the hard limit does not allow it.
+    """
+    coordinator = _DESCRIPTORS + 2 * (n_workers + n_servers)
+    server = _DESCRIPTORS + 3 * -(-n_workers // n_servers) if n_servers else 0
+    needed = max(coordinator, server, _FEWEST_DESCRIPTORS)
+    soft, hard = allow_descriptors(needed + (_FOR_OTHERS if listens else 0))
+    if soft < needed:
+        layout = f"{n_workers} workers" + (f" and {n_servers} policy servers" if n_servers else "")
+        raise ConfigError(
+            f"{layout} need up to {needed} open files in one process, but the hard limit is {hard}: raise it "
+            f"(ulimit -n {needed}), or use fewer workers (--eval.batch_size)"
+        )
 
 
 def _computes_on_processor(options: Mapping[str, object]) -> bool:

@@ -1,15 +1,11 @@
 """The connections of a policy server: who is let in, who waits too long, and what happens when there are too many.
 
 Whoever reaches the address can connect. Until a peer has shown the token it counts as a stranger: there are at most
-``MAX_STRANGERS``, the oldest makes room for the next, and each has ``STRANGER_S`` to be let in.
+``admission.MAX_STRANGERS``, the oldest makes room for the next, and each has ``STRANGER_S`` to be let in.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import logging
-import os
 import selectors
 import socket
 import time
@@ -17,22 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from robotrials.machine_limits import descriptor_limit
+from robotrials.serving import admission
+from robotrials.serving.admission import Spare
 from robotrials.wire.ready_stream import ReadyStream
 from robotrials.wire.stream import ConnectionLostError, give_way
 
-log = logging.getLogger(__name__)
-
-MAX_STRANGERS = 256
-STRANGER_S = 5.0
-"""Seconds a peer has from its connection to being let in."""
 CLIENT_S = 30.0
 """Seconds for which a client may stop in the middle of a message, or of reading an answer."""
 _ACCEPTS_AT_ONCE = 64
 _LOOK_EVERY_S = 0.5
 _SPIN_S = 200e-6
-_TELL_EVERY_S = 10.0
-_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 
 
 @dataclass
@@ -59,9 +49,7 @@ class Connections(Generic[P]):
         """When those began who must not take for ever: strangers, and clients within a message or an answer."""
         self._next_number = 1
         self._next_look = 0.0
-        self._told_at = -_TELL_EVERY_S
-        self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        """Given up for a moment to accept, and close, a connection for which there is no descriptor."""
+        self._spare = Spare()
 
     def listen_at(self, listener: socket.socket) -> None:
         """Take connections from this socket too."""
@@ -124,7 +112,7 @@ class Connections(Generic[P]):
         return [
             self._by_number[number]
             for number, since in self._since.items()
-            if now - since > (STRANGER_S if number in self._strangers else CLIENT_S)
+            if now - since > (admission.STRANGER_S if number in self._strangers else CLIENT_S)
         ]
 
     def drop(self, peer: P) -> bool:
@@ -142,8 +130,7 @@ class Connections(Generic[P]):
         for peer in list(self._by_number.values()):
             self.drop(peer)
         self._selector.close()
-        if self._spare >= 0:
-            os.close(self._spare)
+        self._spare.close()
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(_ACCEPTS_AT_ONCE):
@@ -152,7 +139,7 @@ class Connections(Generic[P]):
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _NO_ROOM:
+                if error.errno in admission.NO_ROOM:
                     self._make_room(listener, error)
                 return  # otherwise the peer was gone before it was taken
             try:
@@ -165,7 +152,7 @@ class Connections(Generic[P]):
     def _add(self, stream: ReadyStream) -> None:
         peer = self._make(self._next_number, stream)
         self._next_number += 1
-        if len(self._strangers) >= MAX_STRANGERS:
+        if len(self._strangers) >= admission.MAX_STRANGERS:
             self.drop(next(iter(self._strangers.values())))
         self._by_number[peer.number] = self._strangers[peer.number] = peer
         self._since[peer.number] = time.monotonic()
@@ -173,26 +160,11 @@ class Connections(Generic[P]):
 
     def _make_room(self, listener: socket.socket, error: OSError) -> None:
         """There is no descriptor for who knocks: the oldest stranger goes, else who knocks is sent away."""
-        now = time.monotonic()
-        if now - self._told_at >= _TELL_EVERY_S:
-            self._told_at = now
-            log.error(
-                "cannot take another connection: %s (%s); raise it, or connect fewer workers",
-                error.strerror,
-                descriptor_limit(),
-            )
+        self._spare.tell(error)
         if self._strangers:
             self.drop(next(iter(self._strangers.values())))
-            return
-        if self._spare >= 0:
-            os.close(self._spare)
-            self._spare = -1
-        with contextlib.suppress(OSError):
-            listener.accept()[0].close()
-        try:
-            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            time.sleep(_LOOK_EVERY_S / 10)  # not at full speed until there is one again
+        else:
+            self._spare.refuse(listener)
 
     def _flush(self, peer: P) -> None:
         if peer.number not in self._by_number:

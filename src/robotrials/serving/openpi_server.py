@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.errors import ConfigError, ContractError, RobotrialsError
+from robotrials.errors import ConfigError, ContractError, RobotrialsError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.observation_keys import ECHO, Paths, default_openpi_keys, pick, read_keys
+from robotrials.serving.admission import STRANGER_S, GuardedListener
 from robotrials.serving.batcher import Answer, Batcher, Request
+from robotrials.serving.chunks import checked_session, reason_of
 from robotrials.wire.plain_arrays import MAX_FOREIGN_BYTES, decode_plain, encode_openpi
 from robotrials.wire.websocket import require_websockets
 
@@ -36,13 +38,17 @@ MAX_CLIENTS = 256
 _TICK_S = 0.5
 
 
+_Reply = Answer | BaseException
+"""An exception where the episode could not begin."""
+
+
 @dataclass(frozen=True)
 class _Question:
     """What a connection's thread asks of the policy's; ``observation`` None: the connection is closed."""
 
     client: int
     observation: Observation | None
-    reply: queue.SimpleQueue[Answer]
+    reply: queue.SimpleQueue[_Reply]
 
 
 class OpenpiServer:
@@ -70,18 +76,22 @@ class OpenpiServer:
                 "clients send one where a chunk begins: serve it with --protocol=robotrials"
             )
         self._paths = _paths(self._spec, keys or {})
-        self._listener, self._token = listener, token
-        self._metadata = {
+        self._listener, self._token = GuardedListener(listener), token
+        metadata = {
             **dict(about or {}),
             "policy": self._spec.name,
             "n_action_steps": self._spec.n_action_steps,
             "keys": {".".join(path): key for path, key in self._paths.items()},
             ECHO: True,
         }
+        try:
+            self._greeting = encode_openpi(metadata)
+        except (TypeError, ValueError, OverflowError, WireError) as error:
+            raise ConfigError(f"policy {self._spec.name} describes itself with what cannot be sent: {error}") from None
         self._batcher = Batcher(policy, self._spec.max_batch)
         self._questions: queue.SimpleQueue[_Question] = queue.SimpleQueue()
         self._sessions: dict[int, Session] = {}
-        self._waiting: dict[int, queue.SimpleQueue[Answer]] = {}
+        self._waiting: dict[int, queue.SimpleQueue[_Reply]] = {}
         self._numbers, self._clients = itertools.count(1), itertools.count(1)
         self._open: dict[int, Any] = {}
         self._ended = False
@@ -106,6 +116,7 @@ class OpenpiServer:
             compression=None,
             max_size=MAX_FOREIGN_BYTES,
             ping_interval=None,
+            open_timeout=STRANGER_S,
             server_header=None,
         )
         acceptor = threading.Thread(target=server.serve_forever, name="accept", daemon=True)
@@ -145,7 +156,12 @@ class OpenpiServer:
             self._batcher.drop_client(client)
             return
         if client not in self._sessions:
-            self._sessions[client] = self._session(client, question.observation)
+            try:
+                self._sessions[client] = self._session(client, question.observation)
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
+                log.exception("%s could not begin an episode", self._spec.name)
+                question.reply.put(error)
+                return
         number = next(self._numbers)
         self._waiting[number] = question.reply
         self._batcher.add(Request(client, number, client, self._sessions[client], question.observation))
@@ -157,7 +173,7 @@ class OpenpiServer:
         features = {key: feature for key, feature in self._spec.observations.items() if feature is not None}
         action = ActionSpec(self._spec.action_dim or 0, (), ())
         task = TaskSpec("openpi", "connection", 0, instruction, episode.max_steps, 1.0, features, action)
-        return self._policy.new_session(episode, task)
+        return checked_session(self._spec.name, self._policy.new_session(episode, task))
 
     # A connection's thread ----------------------------------------------------------------------------------------
 
@@ -176,10 +192,11 @@ class OpenpiServer:
         from websockets.exceptions import ConnectionClosed
 
         client = next(self._clients)
+        self._listener.let_in(connection.socket)
         self._open[client] = connection
-        reply: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        reply: queue.SimpleQueue[_Reply] = queue.SimpleQueue()
         try:
-            connection.send(encode_openpi(self._metadata))
+            connection.send(self._greeting)
             for message in connection:
                 connection.send(self._answer(client, message, reply))
         except ConnectionClosed:
@@ -188,7 +205,7 @@ class OpenpiServer:
             self._questions.put(_Question(client, None, reply))
             self._open.pop(client, None)
 
-    def _answer(self, client: int, message: bytes | str, reply: queue.SimpleQueue[Answer]) -> bytes | str:
+    def _answer(self, client: int, message: bytes | str, reply: queue.SimpleQueue[_Reply]) -> bytes | str:
         """The chunk for one observation, or in its place a text that says what is wrong, as openpi's servers do."""
         began = time.perf_counter()
         try:
@@ -207,17 +224,25 @@ class OpenpiServer:
             except queue.Empty:
                 if self._ended:
                     return "the server has ended"
-        if answer.actions is None:
-            log.error("%s", answer.error)
-            told = isinstance(answer.error, RobotrialsError)
-            return str(answer.error) if told else f"the policy raised {type(answer.error).__name__}"
+        failure = answer.error if isinstance(answer, Answer) else answer
+        if not isinstance(answer, Answer) or answer.actions is None:
+            log.error("%s", reason_of(failure))
+            return reason_of(failure) if isinstance(failure, RobotrialsError) else f"the policy raised {_name(failure)}"
         timing = {"infer_ms": 1e3 * answer.infer_s, "total_ms": 1e3 * (time.perf_counter() - began)}
         content = {"actions": np.asarray(answer.actions), "server_timing": timing}
-        return encode_openpi(content if request is None else {**content, ECHO: request})
+        try:
+            return encode_openpi(content if request is None else {**content, ECHO: request})
+        except Exception as odd:
+            log.exception("an answer cannot be encoded")
+            return f"the answer cannot be encoded: {_name(odd)}"
 
     def _observation(self, content: Mapping[Any, Any]) -> Observation:
         picked = pick(self._paths, content)
         return {key: _checked(key, value, self._spec.observations.get(key)) for key, value in picked.items()}
+
+
+def _name(error: BaseException | None) -> str:
+    return type(error).__name__
 
 
 def _paths(spec: PolicySpec, keys: Mapping[str, Any]) -> Paths:

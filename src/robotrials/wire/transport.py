@@ -20,6 +20,8 @@ from robotrials.wire.envelope import MAX_MESSAGE_BYTES, Message, encode
 _LONGEST_PLACE = 70
 """Bytes of a folder's path that leave room for ours and the socket's name in it."""
 _LOCK = "lock"
+_HANDSHAKE_MS = 5_000
+"""How long a peer may take from its connection to the end of ZeroMQ's handshake."""
 _HIGH_WATER = 100_000
 """Messages queued per peer before the sender blocks: far above one per worker in flight."""
 
@@ -85,6 +87,7 @@ def _guarded(socket: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
 def bind_router(context: zmq.Context[zmq.Socket[bytes]], address: str) -> zmq.Socket[bytes]:
     """The coordinator's socket: each peer is addressed by the identity ZeroMQ gives it."""
     socket = _guarded(context.socket(zmq.ROUTER))
+    socket.setsockopt(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
     socket.bind(address)
     return socket
 
@@ -99,7 +102,7 @@ def also_bind(socket: zmq.Socket[bytes], address: str) -> str:
     try:
         socket.bind(f"tcp://{host}:{port if int(port) else '*'}")
     except zmq.ZMQError as error:
-        raise ConfigError(f"--eval.listen={address} cannot be had: {error}") from None
+        raise ConfigError(f"cannot listen on --eval.listen={address}: {error}") from None
     bound = socket.getsockopt_string(zmq.LAST_ENDPOINT)
     return f"tcp://{name_for_others(host)}:{bound.rpartition(':')[2]}"
 
