@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import traceback
+from contextlib import ExitStack
 from typing import Any
 
 from robotrials.benchmarks.asking import answer
@@ -67,8 +68,8 @@ def ask_policy(choice: PolicyChoice, python: str | None, build: bool, environ: d
         return None
 
 
-def find(question: dict[str, Any]) -> dict[str, Any]:
-    """The answer to ``question``; see the module."""
+def find(question: dict[str, Any], closing: ExitStack) -> dict[str, Any]:
+    """The answer to ``question``; see the module. A policy leaves nothing to close."""
     choice = PolicyChoice(question["type"], question["path"], question["options"])
     try:
         policies.require_here(choice)
