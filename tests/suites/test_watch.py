@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from robotrials.cli.main import main
-from robotrials.cli.watch import parse
+from robotrials.cli.watch import Call, parse, run
 from robotrials.errors import ConfigError
 from robotrials.suites.curve import page
 from robotrials.suites.point import Point
@@ -103,6 +103,49 @@ def test_the_curve_is_read_from_the_runs_and_drawn(tmp_path: Path) -> None:
     assert "act &lt;on&gt; pusht" in html
     assert "<b>" not in html
     assert '<tr class="best"><td>1,000</td>' in html
+
+
+def write_result(folder: Path, rate: float) -> None:
+    folder.mkdir(parents=True)
+    figures = {"pc_success": rate, "pc_success_ci95": [10.0, 95.0]}
+    overall = {**figures, "n_episodes": 10, "n_errors": 0, "n_planned": 10}
+    (folder / "eval_info.json").write_text(json.dumps({"overall": overall, "per_group": {}}))
+
+
+def test_the_page_links_to_the_report_of_each_step_that_has_one(tmp_path: Path) -> None:
+    write_result(tmp_path / "000100", 20.0)
+    write_result(tmp_path / "000200", 30.0)
+    (tmp_path / "000200/report.html").write_text("<p>")
+    write_curve(tmp_path, "t")
+    html = (tmp_path / "index.html").read_text()
+    assert '<td><a href="000200/report.html">200</a></td>' in html
+    assert "<td>100</td>" in html
+    assert html.count('<a href="000200/report.html"><circle') == 1
+
+
+def test_the_page_renews_itself_only_while_the_watch_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    renewal = '<meta http-equiv="refresh"'
+    seen: list[bool] = []
+    write_checkpoint(tmp_path, 10)
+    folder = tmp_path / "evaluation"
+    write_result(folder / "000010", 20.0)
+
+    def go(call: Call, training: object, title: str) -> int | None:
+        write_curve(folder, title, goes_on=True)
+        seen.append(renewal in (folder / "index.html").read_text())
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return 0
+
+    monkeypatch.setattr("robotrials.cli.watch._evaluate_all", go)
+    monkeypatch.setattr("robotrials.suites.watch.check_before_waiting", lambda config: None)
+    words = [str(tmp_path), "--env.type=pusht"]
+    assert run(words) == 0
+    assert renewal not in (folder / "index.html").read_text()
+    with pytest.raises(KeyboardInterrupt):
+        run(words)
+    assert renewal not in (folder / "index.html").read_text()
+    assert seen == [True, True]
 
 
 def test_a_checkpoint_whose_episodes_all_erred_is_a_row_without_a_dot() -> None:

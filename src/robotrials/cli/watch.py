@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from robotrials.cli import output
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
 from robotrials.plan.options import coerce, nearest
+
+if TYPE_CHECKING:
+    from robotrials.suites.training import Training
 
 COMPLETE, PARTIAL = 0, 2
 OWN = {"poll_s": "30", "once": "false"}
@@ -26,8 +30,9 @@ command again goes on where this one stopped.
   --poll_s=SECONDS        how often to look for a new checkpoint [30]
   --once                  evaluate those that are there, do not wait
   --output_dir=DIR        default TRAIN_DIR/evaluation: a run in DIR/STEP for
-                          each checkpoint, index.html, curve.json, and curve.png
-                          where matplotlib is installed
+                          each checkpoint, index.html (with links to their
+                          reports; renews itself while this goes on), curve.json,
+                          and curve.png where matplotlib is installed
 
 All other flags are those of robotrials eval (its --help has them), without
 --policy.path.
@@ -55,17 +60,36 @@ def run(argv: Sequence[str]) -> int:
         output.text(HELP)
         return COMPLETE
     call = parse(argv)
-    from robotrials.cli.runner import carry_out
-    from robotrials.running.prepare import prepare
     from robotrials.suites.training import Training
-    from robotrials.suites.watch import PAGE, arrivals, check_before_waiting, config_for, read_curve, write_curve
+    from robotrials.suites.watch import PAGE, check_before_waiting, read_curve, write_curve
 
     check_before_waiting(call.config)
     training = Training(call.train_dir)
     title = f"{call.train_dir.resolve().name} on {call.config.env.type.rpartition(':')[2]}"
-    status = COMPLETE
     there = "" if training.folder.is_dir() else ", which is not there yet"
     output.line(f"watching {training.folder / 'checkpoints'}{there}")
+    if read_curve(call.output_dir):
+        write_curve(call.output_dir, title, goes_on=True)
+    try:
+        status = _evaluate_all(call, training, title)
+    finally:  # however it ended: the page no longer renews itself
+        if read_curve(call.output_dir):
+            write_curve(call.output_dir, title)
+    if status is None:
+        return PARTIAL
+    if not read_curve(call.output_dir):
+        raise ConfigError(f"{training.folder} has no whole checkpoint yet; without --once this waits for one")
+    output.text(f"{call.output_dir / PAGE}\n")
+    return status
+
+
+def _evaluate_all(call: Call, training: Training, title: str) -> int | None:
+    """The status of the worst run; None when a signal stopped one: what has finished is written down."""
+    from robotrials.cli.runner import carry_out
+    from robotrials.running.prepare import prepare
+    from robotrials.suites.watch import arrivals, config_for, read_curve, write_curve
+
+    status = COMPLETE
     for checkpoint in arrivals(training, call.poll_s, call.once):
         prepared = prepare(config_for(call.config, checkpoint, call.output_dir))
         if prepared.is_finished and any(point.step == checkpoint.step for point in read_curve(call.output_dir)):
@@ -74,14 +98,10 @@ def run(argv: Sequence[str]) -> int:
         output.line(f"step {checkpoint.step:,}:")
         ended = carry_out(prepared, dry_run=False)
         status = max(status, ended)
-        points = write_curve(call.output_dir, title)
+        points = write_curve(call.output_dir, title, goes_on=True)
         here = [point for point in points if point.step == checkpoint.step]
         if not here or here[0].finished + here[0].errors < here[0].planned:
-            return PARTIAL  # stopped by a signal: what has finished is written down
-    if not read_curve(call.output_dir):
-        raise ConfigError(f"{training.folder} has no whole checkpoint yet; without --once this waits for one")
-    write_curve(call.output_dir, title)
-    output.text(f"{call.output_dir / PAGE}\n")
+            return None
     return status
 
 

@@ -25,22 +25,31 @@ svg{display:block;width:100%;height:auto}svg text{fill:var(--muted);font-size:13
 .dot{fill:var(--accent);stroke:var(--card);stroke-width:2}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:.93rem}
 th,td{padding:7px 12px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+a{color:var(--accent)}
 th{color:var(--muted);font-weight:600}td:first-child,th:first-child{text-align:left}tr.best td{font-weight:700}
 """
 
 
-def page(title: str, points: Sequence[Point]) -> str:
-    """One HTML page that loads nothing: the curve, and a table of its numbers."""
+REFRESH_S = 30
+"""How often the page of a watch that goes on is loaded again."""
+
+
+def page(title: str, points: Sequence[Point], goes_on: bool = False) -> str:
+    """One HTML page that loads nothing: the curve, and a table of its numbers with links to the steps' reports. While
+    the watch ``goes_on`` it renews itself."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     groups = list(dict.fromkeys(name for point in points for name in point.groups))
     groups = groups if len(groups) > 1 else []
+    renewal = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if goes_on else ""
+    state = f"The watch goes on; this page renews itself every {REFRESH_S} seconds." if goes_on else ""
     body = f"<section>{svg(points)}</section>" if points else "<section>No checkpoint has been evaluated yet.</section>"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"{renewal}"
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{_CSS}</style><main><h1>{escape(title)}</h1>"
-        "<p>Success over training steps. Every checkpoint played the same episodes; intervals are 95 %.</p>"
+        f"<p>Success over training steps. Every checkpoint played the same episodes; intervals are 95 %. {state}</p>"
         f'{body}<section class="scroll">{_table(points, groups)}</section></main>\n'
     )
 
@@ -66,16 +75,21 @@ def svg(points: Sequence[Point]) -> str:
         anchor = "end" if step == last else "middle"
         parts.append(f'<text x="{x(step):.1f}" y="{HEIGHT - 16}" text-anchor="{anchor}">{step:,}</text>')
     known = [
-        (x(point.step), point.rate, *point.interval) for point in points if point.rate is not None and point.interval
+        (x(point.step), point.rate, *point.interval, point)
+        for point in points
+        if point.rate is not None and point.interval
     ]
-    area = [f"{at:.1f},{y(high):.1f}" for at, _, _, high in known] + [
-        f"{at:.1f},{y(low):.1f}" for at, _, low, _ in known[::-1]
+    area = [f"{at:.1f},{y(high):.1f}" for at, _, _, high, _ in known] + [
+        f"{at:.1f},{y(low):.1f}" for at, _, low, _, _ in known[::-1]
     ]
     parts.append(f'<polygon class="area" points="{" ".join(area)}"/>')
-    parts.append(f'<polyline class="mean" points="{" ".join(f"{at:.1f},{y(rate):.1f}" for at, rate, _, _ in known)}"/>')
-    for at, rate, low, high in known:
+    parts.append(
+        f'<polyline class="mean" points="{" ".join(f"{at:.1f},{y(rate):.1f}" for at, rate, _, _, _ in known)}"/>'
+    )
+    for at, rate, low, high, point in known:
         parts.append(f'<line class="bar" x1="{at:.1f}" x2="{at:.1f}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>')
-        parts.append(f'<circle class="dot" cx="{at:.1f}" cy="{y(rate):.1f}" r="5.5"/>')
+        dot = f'<circle class="dot" cx="{at:.1f}" cy="{y(rate):.1f}" r="5.5"/>'
+        parts.append(f'<a href="{escape(point.report)}">{dot}</a>' if point.report else dot)
     return "".join([*parts, "</svg>"])
 
 
@@ -117,7 +131,10 @@ def _table(points: Sequence[Point], groups: Sequence[str]) -> str:
         ]
         cells += [_percent(point.groups[name][0] if name in point.groups else None) for name in groups]
         mark = ' class="best"' if point.rate is not None and point.rate == best else ""
-        rows.append(f"<tr{mark}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+        first, *others = (escape(cell) for cell in cells)
+        if point.report:
+            first = f'<a href="{escape(point.report)}">{first}</a>'
+        rows.append(f"<tr{mark}>" + "".join(f"<td>{cell}</td>" for cell in (first, *others)) + "</tr>")
     titles = "".join(f"<th>{escape(name)}</th>" for name in head)
     return f"<table><tr>{titles}</tr>{''.join(rows)}</table>"
 

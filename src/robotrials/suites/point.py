@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Point:
     """The result of one checkpoint. ``rate`` and ``interval`` (95 %) lie in [0, 1], None while nothing has finished;
-    ``groups`` the same by suite: name to (rate, low, high)."""
+    ``groups`` the same by suite: name to (rate, low, high). ``report`` is the run's page, from the folder of the
+    curve's."""
 
     step: int
     rate: float | None
@@ -17,6 +18,7 @@ class Point:
     errors: int
     planned: int
     groups: dict[str, tuple[float, float, float]]
+    report: str | None = None
 
     @property
     def complete(self) -> bool:

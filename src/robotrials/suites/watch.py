@@ -73,14 +73,16 @@ def read_curve(output_dir: Path) -> list[Point]:
             continue
         try:
             info = json.loads((folder / "eval_info.json").read_text(encoding="utf-8"))
-            points.append(_point(int(folder.name), info))
+            report = f"{folder.name}/report.html" if (folder / "report.html").is_file() else None
+            points.append(_point(int(folder.name), info, report))
         except (OSError, ValueError, KeyError):
             continue
     return sorted(points, key=lambda point: point.step)
 
 
-def write_curve(output_dir: Path, title: str) -> list[Point]:
-    """Write curve.json, index.html and, where matplotlib is installed, curve.png, from all runs in ``output_dir``.
+def write_curve(output_dir: Path, title: str, goes_on: bool = False) -> list[Point]:
+    """Write curve.json, index.html and, where matplotlib is installed, curve.png, from all runs in ``output_dir``. The
+    page renews itself while the watch ``goes_on``.
 
     Raises:
         LedgerError: they cannot be written.
@@ -92,7 +94,7 @@ def write_curve(output_dir: Path, title: str) -> list[Point]:
     points = read_curve(output_dir)
     try:
         write_atomically(output_dir / CURVE, strict_json([_plain(point) for point in points]).encode())
-        write_atomically(output_dir / PAGE, page(title, points).encode())
+        write_atomically(output_dir / PAGE, page(title, points, goes_on).encode())
         if points and find_spec("matplotlib") is not None:
             write_atomically(output_dir / PICTURE, picture(title, points))
     except OSError as error:
@@ -100,7 +102,7 @@ def write_curve(output_dir: Path, title: str) -> list[Point]:
     return points
 
 
-def _point(step: int, info: dict[str, Any]) -> Point:
+def _point(step: int, info: dict[str, Any], report: str | None) -> Point:
     overall = info["overall"]
     groups = {}
     for name, figures in info["per_group"].items():
@@ -109,13 +111,14 @@ def _point(step: int, info: dict[str, Any]) -> Point:
             groups[name] = (figures["pc_success"] / 100, low / 100, high / 100)
     interval = overall["pc_success_ci95"]
     return Point(
-        step,
-        None if overall["pc_success"] is None else overall["pc_success"] / 100,
-        None if not interval else (interval[0] / 100, interval[1] / 100),
-        overall["n_episodes"],
-        overall["n_errors"],
-        overall["n_planned"],
-        groups,
+        step=step,
+        rate=None if overall["pc_success"] is None else overall["pc_success"] / 100,
+        interval=None if not interval else (interval[0] / 100, interval[1] / 100),
+        finished=overall["n_episodes"],
+        errors=overall["n_errors"],
+        planned=overall["n_planned"],
+        groups=groups,
+        report=report,
     )
 
 

@@ -44,7 +44,8 @@ def _motion(rng: np.random.Generator, frames: int, joints: int, way: np.ndarray,
 def write_dataset(root: Path, episodes: Sequence[np.ndarray], fps: float = 30.0, **more: Any) -> Path:
     """Write ``episodes`` (T, J) of actions, with a state column that nobody should read.
 
-    ``success`` (E,) goes to meta/episodes, ``progress`` (a list of (T,)) to a column, ``names`` to the features.
+    ``success`` (E,) and ``tasks`` (E,) go to meta/episodes, ``progress`` (a list of (T,)) and ``task_index`` (E,) to
+    columns, ``names`` to the features.
     """
     joints = episodes[0].shape[1]
     lengths = [len(episode) for episode in episodes]
@@ -62,6 +63,9 @@ def write_dataset(root: Path, episodes: Sequence[np.ndarray], fps: float = 30.0,
     if "progress" in more:
         columns["progress"] = np.concatenate(more["progress"])
         features["progress"] = {"dtype": "float32", "shape": [1], "names": None}
+    if "task_index" in more:
+        columns["task_index"] = np.repeat(np.asarray(more["task_index"]), lengths)
+        features["task_index"] = {"dtype": "int64", "shape": [1], "names": None}
     rows = {
         "episode_index": np.arange(len(episodes)),
         "length": lengths,
@@ -70,6 +74,8 @@ def write_dataset(root: Path, episodes: Sequence[np.ndarray], fps: float = 30.0,
     }
     if "success" in more:
         rows["success"] = np.asarray(more["success"])
+    if "tasks" in more:
+        rows["tasks"] = [[name] for name in more["tasks"]]
     info = {
         "codebase_version": "v3.0",
         "total_episodes": len(episodes),

@@ -12,6 +12,7 @@ pytest.importorskip("matplotlib")
 
 from robotrials.cli.main import main
 from robotrials.datasets.analysis.analyse import analyse
+from robotrials.datasets.analysis.page import findings
 from robotrials.datasets.analysis.settings import AnalysisSettings
 from robotrials.errors import ConfigError, DatasetError
 from tests.datasets.analysis.made_up import strategies, write_dataset
@@ -48,6 +49,31 @@ def test_two_datasets_become_a_page_numbers_and_figures(tmp_path: Path, capsys: 
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     figures = sorted(path.name for path in (tmp_path / "out/figures").iterdir())
     assert [name[:2] for name in figures] == ["0_", "1_", "2_", "3_", "4_", "5_", "6_"]
+
+
+@pytest.mark.parametrize("where", ["tasks", "task_index"])
+def test_two_tasks_of_one_strategy_each_are_no_two_strategies(tmp_path: Path, where: str) -> None:
+    reach, push = strategies(60, 100, 4, 1, 0), strategies(60, 100, 4, 1, 1)
+    motions = [*reach, *(motion + 8.0 for motion in push)]
+    blind = write_dataset(tmp_path / "blind", motions)
+    assert [found.modes for found in analyse([blind], QUICK).sets[0].modes] == [2, 2]
+    names = ["reach"] * 60 + ["push"] * 60
+    known = names if where == "tasks" else [int(name == "push") for name in names]
+    analysis = analyse([write_dataset(tmp_path / "ds", motions, **{where: known})], QUICK)
+    (one,) = analysis.sets
+    assert [found.modes for found in one.modes] == [1, 1]
+    assert set(one.by_task) == ({"reach", "push"} if where == "tasks" else {"task 0", "task 1"})
+    assert findings(analysis) == ["ds: one way to move in each of 2 tasks in every band with enough episodes."]
+
+
+def test_a_task_of_two_strategies_is_named(tmp_path: Path) -> None:
+    motions = [*strategies(60, 100, 4, 2, 0), *strategies(60, 100, 4, 1, 1)]
+    names = ["pour"] * 60 + ["wipe"] * 60
+    root = write_dataset(tmp_path / "ds", motions, tasks=names)
+    analysis = analyse([root], QUICK)
+    assert [found.modes for found in analysis.sets[0].modes] == [2, 2]
+    assert [[found.modes for found in analysis.sets[0].by_task[name]] for name in ("pour", "wipe")] == [[2, 2], [1, 1]]
+    assert findings(analysis)[0] == "ds: more than one way to move in 'pour' at 0–50 % (2), 50–100 % (2)."
 
 
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:

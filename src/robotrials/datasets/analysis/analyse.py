@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from robotrials.datasets.analysis.catalogue import Catalogue, open_catalogue, re
 from robotrials.datasets.analysis.chunks import Chunks, aligned, cut, permuted
 from robotrials.datasets.analysis.fitting import Fitters
 from robotrials.datasets.analysis.lengths import Density, length_density
-from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, peaks
+from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, most_modes, peaks
 from robotrials.datasets.analysis.reading import Episode, read_episodes
 from robotrials.datasets.analysis.settings import AnalysisSettings
 from robotrials.datasets.analysis.spread import Spread, ratio, spread
@@ -29,6 +29,9 @@ class SetResult:
     ``lengths`` (E,) of all its episodes in frames, ``kept`` of them are long enough and ``analysed`` were read;
     ``progress`` names its source. ``counts`` (B,) chunks; ``gain`` a (n,) array a band, the progress that each chunk
     makes; ``modes`` one a band, and ``null`` the modes found in each draw with permuted progress.
+
+    Tasks move the robot in different ways, so modes are counted task by task: ``by_task`` has a count a band for each
+    task, where there are several, and ``modes`` and ``null`` are of the task that has the most there.
     """
 
     name: str
@@ -42,6 +45,7 @@ class SetResult:
     gain: tuple[np.ndarray, ...]
     modes: tuple[ModeCount, ...]
     null: tuple[int, ...]
+    by_task: Mapping[str, tuple[ModeCount, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -207,10 +211,20 @@ def _read(
 def _measure(one: _Set, pieces: Chunks, variance: Spread, settings: AnalysisSettings, fitters: Fitters) -> SetResult:
     bands = range(settings.bands)
     centred = aligned(one.episodes, settings.chunk, settings.bands)
-    modes = tuple(
-        count_modes(centred.actions[centred.band == band], settings.draws, (settings.seed, 4, band), fitters)
-        for band in bands
-    )
+    tasks = _tasks(one.episodes)
+    counts = {
+        name: tuple(
+            count_modes(
+                centred.actions[(centred.band == band) & np.isin(centred.episode, members)],
+                settings.draws,
+                _seed(settings.seed, 4, band, number),
+                fitters,
+            )
+            for band in bands
+        )
+        for number, (name, members) in enumerate(tasks.items())
+    }
+    modes = tuple(most_modes([found[band] for found in counts.values()]) for band in bands)
     return SetResult(
         name=one.name,
         path=str(one.catalogue.root),
@@ -222,21 +236,45 @@ def _measure(one: _Set, pieces: Chunks, variance: Spread, settings: AnalysisSett
         spread=variance,
         gain=tuple(pieces.gain[pieces.band == band] for band in bands),
         modes=modes,
-        null=_null(one, pieces, settings, fitters),
+        null=_null(one, pieces, tasks, settings, fitters),
+        by_task=counts if len(counts) > 1 else {},
     )
 
 
-def _null(one: _Set, pieces: Chunks, settings: AnalysisSettings, fitters: Fitters) -> tuple[int, ...]:
-    """The modes of as many chunks whose progress was permuted within their episode, in each draw.
+_MOST_TASKS = 20
+"""Tasks whose modes are counted: those with the most episodes."""
+
+
+def _tasks(episodes: Sequence[Episode]) -> dict[str, np.ndarray]:
+    """The positions of each task's episodes, the task with the most episodes first."""
+    members: dict[str, list[int]] = {}
+    for position, episode in enumerate(episodes):
+        members.setdefault(episode.task, []).append(position)
+    ranked = sorted(members.items(), key=lambda item: -len(item[1]))[:_MOST_TASKS]
+    return {name: np.array(positions, np.int64) for name, positions in ranked}
+
+
+def _seed(*numbers: int) -> tuple[int, ...]:
+    """A seed of its own for each task after the first; that of the first is as if there were no other."""
+    return numbers if numbers[-1] else numbers[:-1]
+
+
+def _null(
+    one: _Set, pieces: Chunks, tasks: Mapping[str, np.ndarray], settings: AnalysisSettings, fitters: Fitters
+) -> tuple[int, ...]:
+    """The modes of as many chunks whose progress was permuted within their episode, in each draw; the most of any task.
 
     What a band has beyond that has to do with how far the task has got. What it shares with it is how this robot moves
     at any time.
     """
     rng = np.random.default_rng([settings.seed, 2])
     samples = [permuted(pieces, len(one.episodes), rng) for _ in range(settings.draws)]
-    if any(len(rows) < MIN_CHUNKS for rows in samples):
-        return ()
-    return peaks([pieces.actions[rows] for rows in samples], (settings.seed, 2), fitters)
+    found: list[tuple[int, ...]] = []
+    for number, members in enumerate(tasks.values()):
+        mine = [rows[np.isin(pieces.episode[rows], members)] for rows in samples]
+        if mine and all(len(rows) >= MIN_CHUNKS for rows in mine):
+            found.append(peaks([pieces.actions[rows] for rows in mine], _seed(settings.seed, 2, number), fitters))
+    return tuple(max(draw) for draw in zip(*found, strict=True))
 
 
 def _scatter(chunks: Sequence[Chunks], seed: int) -> Scatter:

@@ -16,6 +16,10 @@ SARM_FILE = "sarm_progress.parquet"
 """Where LeRobot's SARM reward model leaves its estimate of progress (lerobot 0.6, rewards/sarm)."""
 
 
+TASK = "task_index"
+"""The column of rows that numbers the task."""
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """A dataset's description. ``lengths`` (E,) int64 in frames and ``success`` (E,) bool (None: it does not say) are
@@ -29,6 +33,8 @@ class Catalogue:
     lengths: np.ndarray
     success: np.ndarray | None
     files: tuple[Path, ...]
+    tasks: tuple[str, ...] | None = None
+    """The task of each episode, in words; None where meta/episodes does not say."""
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -44,6 +50,10 @@ class Catalogue:
     @property
     def action_size(self) -> int:
         return int(np.prod(self.features[ACTION]["shape"]))
+
+    @property
+    def has_row_task(self) -> bool:
+        return TASK in self.features
 
     @property
     def has_row_success(self) -> bool:
@@ -84,6 +94,7 @@ def open_catalogue(root: Path) -> Catalogue:
         lengths=lengths,
         success=success,
         files=_data_files(root, info, columns),
+        tasks=_tasks(columns, order),
     )
 
 
@@ -175,7 +186,7 @@ def _episode_columns(root: Path) -> dict[str, np.ndarray]:
     files = sorted((root / "meta/episodes").rglob("*.parquet"))
     if not files:
         raise DatasetError(f"{root}: meta/episodes holds no parquet file: it was not copied or downloaded whole")
-    wanted = ("episode_index", "length", "data/chunk_index", "data/file_index", "success")
+    wanted = ("episode_index", "length", "data/chunk_index", "data/file_index", "success", "tasks")
     parts = []
     for file in files:
         try:
@@ -185,6 +196,17 @@ def _episode_columns(root: Path) -> dict[str, np.ndarray]:
             raise DatasetError(f"{file} cannot be read: {error}") from None
     table = pa.concat_tables(parts, promote_options="default")
     return {name: table.column(name).to_numpy() for name in table.column_names if not table.column(name).null_count}
+
+
+def _tasks(columns: dict[str, np.ndarray], order: np.ndarray) -> tuple[str, ...] | None:
+    """The task of each episode; one that goes by several sentences is named by all of them."""
+    said = columns.get("tasks")
+    if said is None:
+        return None
+    return tuple(
+        value if isinstance(value, str) else "; ".join(map(str, value if isinstance(value, np.ndarray) else [value]))
+        for value in said[order]
+    )
 
 
 def _data_files(root: Path, info: dict[str, Any], columns: dict[str, np.ndarray]) -> tuple[Path, ...]:

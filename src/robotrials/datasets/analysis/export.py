@@ -101,8 +101,13 @@ def _set(one: SetResult, analysis: Analysis) -> dict[str, Any]:
             for gain in one.gain
         ],
         "modes": [_modes(found) for found in one.modes],
+        **({"modes_by_task": _by_task(one)} if one.by_task else {}),
         "modes_at_permuted_progress": list(one.null),
     }
+
+
+def _by_task(one: SetResult) -> dict[str, Any]:
+    return {name: [_modes(found) for found in counts] for name, counts in one.by_task.items()}
 
 
 def _modes(found: ModeCount) -> dict[str, Any]:

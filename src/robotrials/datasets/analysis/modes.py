@@ -50,6 +50,11 @@ def count_modes(
     return ModeCount(n, fit, modes, resampled)
 
 
+def most_modes(found: Sequence[ModeCount]) -> ModeCount:
+    """The count with the most modes, of several tasks; of the largest number of chunks where that is equal."""
+    return max(found, key=lambda count: (count.modes or 0, count.n))
+
+
 def peaks(samples: Sequence[np.ndarray], seed: tuple[int, ...], fitters: Fitters) -> tuple[int, ...]:
     """The peaks of each sample (N, C, J)."""
     jobs = [Job(sample, (*seed, number), _RESAMPLE_STARTS) for number, sample in enumerate(samples)]

@@ -61,7 +61,8 @@ _TEXTS = {
     ),
     "4_modes": (
         "Ways to move",
-        "One chunk of each episode, the one in the middle of the band. A Gaussian mixture is chosen by BIC (dash); "
+        "Task by task, one chunk of each episode, the one in the middle of the band. A Gaussian mixture is chosen by "
+        "BIC (dash); "
         "components without a valley between them are one mode, and a mode counts when 80 % of resamples of the "
         "episodes have it too (dot; the discs are the resamples). The shaded band is what as many chunks give when "
         "progress is permuted within each episode: how varied the motion is at any time.",
@@ -89,7 +90,7 @@ def page(analysis: Analysis, figures: dict[str, bytes]) -> str:
         body = f"<h2>{escape(heading)}</h2><p class='sub'>{escape(_fill(text, analysis))}</p>"
         body += f'<img alt="{escape(heading)}" src="data:image/png;base64,{picture}">'
         if name == "4_modes":
-            body += _mode_table(analysis)
+            body += _mode_table(analysis) + _task_table(analysis)
         parts.append(f"<section>{body}</section>")
     parts.append(f"<section><h2>Settings</h2>{_settings(analysis)}</section></main>")
     return "\n".join(parts) + "\n"
@@ -111,16 +112,34 @@ def findings(analysis: Analysis) -> list[str]:
         known = [found for found in one.modes if found.modes is not None]
         if several:
             lines.append(
-                f"{one.name}: more than one way to move at " + ", ".join(f"{label} ({n})" for label, n in several) + "."
+                f"{one.name}: more than one way to move{_in_a_task(one)} at "
+                + ", ".join(f"{label} ({n})" for label, n in several)
+                + "."
             )
         elif known:
-            lines.append(f"{one.name}: one way to move in every band with enough episodes.")
+            lines.append(f"{one.name}: one way to move{_in_each_task(one)} in every band with enough episodes.")
         unknown = [labels[i] for i, found in enumerate(one.modes) if found.modes is None]
         if unknown:
-            lines.append(f"{one.name}: fewer than 20 episodes at {', '.join(unknown)}: modes are not counted there.")
+            of = " of any task" if one.by_task else ""
+            lines.append(
+                f"{one.name}: fewer than 20 episodes{of} at {', '.join(unknown)}: modes are not counted there."
+            )
     if analysis.ratio is not None:
         lines.append(_ratio_line(analysis))
     return lines
+
+
+def _in_a_task(one: SetResult) -> str:
+    """Which task, or tasks, moves in more than one way; empty where there is one task."""
+    names = [name for name, counts in one.by_task.items() if any((found.modes or 0) > 1 for found in counts)]
+    if not names:
+        return ""
+    others = f" and {len(names) - 3} more tasks" if len(names) > 3 else ""
+    return f" in {', '.join(repr(name) for name in names[:3])}{others}"
+
+
+def _in_each_task(one: SetResult) -> str:
+    return f" in each of {len(one.by_task)} tasks" if one.by_task else ""
 
 
 def _ratio_line(analysis: Analysis) -> str:
@@ -210,6 +229,25 @@ def _mode_table(analysis: Analysis) -> str:
         for band, label in enumerate(labels)
     ]
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def _task_table(analysis: Analysis) -> str:
+    """The modes of each task; empty where every set has one."""
+    labels = band_labels(analysis.settings.bands)
+    rows = []
+    for one, colour in zip(analysis.sets, COLOURS, strict=False):
+        for name, counts in one.by_task.items():
+            cells = "".join(f"<td>{'–' if found.modes is None else found.modes}</td>" for found in counts)
+            most = max(found.n for found in counts)
+            dot = f'<i class="dot" style="background:{colour}"></i>'
+            rows.append(
+                f"<tr><td>{dot}{escape(one.name)}, {escape(name or 'no task')}</td><td>{most:,}</td>{cells}</tr>"
+            )
+    if not rows:
+        return ""
+    head = "".join(f"<th>{text}</th>" for text in ("set, task", "episodes", *labels))
+    said = "<p class='sub'>Modes of each task. Above, a band has those of the task that has the most there.</p>"
+    return f'{said}<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
 def _mode_row(one: SetResult, colour: str, band: int, label: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.datasets.analysis.catalogue import SARM_FILE, Catalogue
+from robotrials.datasets.analysis.catalogue import SARM_FILE, TASK, Catalogue
 from robotrials.datasets.layout import ACTION, SUCCESS
 from robotrials.errors import ConfigError, DatasetError
 
@@ -20,12 +20,14 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Episode:
-    """``actions`` (T, J) float32, ``progress`` (T,) float64 in [0, 1] that never falls; ``success`` None: not said."""
+    """``actions`` (T, J) float32, ``progress`` (T,) float64 in [0, 1] that never falls; ``success`` None: not said;
+    ``task`` in words or by its number, empty where nothing says it."""
 
     index: int
     actions: np.ndarray
     progress: np.ndarray
     success: bool | None = None
+    task: str = ""
 
 
 def read_episodes(catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progress: str) -> tuple[list[Episode], str]:
@@ -40,10 +42,12 @@ def read_episodes(catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progr
     column, sarm = _progress_source(catalogue, progress)
     names = ["episode_index", "frame_index", ACTION]
     names += [SUCCESS] if catalogue.success is None and catalogue.has_row_success else []
+    names += [TASK] if catalogue.tasks is None and catalogue.has_row_task else []
     names += [column] if column and not sarm else []
     rows = _collect(catalogue.files, names, chosen)
     known = None if sarm is None else _collect((sarm,), ["episode_index", "frame_index", column], chosen)
     said = {} if catalogue.success is None else dict(zip(catalogue.indices, catalogue.success, strict=True))
+    tasks = {} if catalogue.tasks is None else dict(zip(catalogue.indices, catalogue.tasks, strict=True))
     lengths = dict(zip(catalogue.indices, catalogue.lengths, strict=True))
     episodes = []
     for index in map(int, chosen):
@@ -68,7 +72,8 @@ def read_episodes(catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progr
         where = found if known is None else known.get(index, {})
         success = said.get(index, bool(found[SUCCESS].any()) if SUCCESS in found else None)
         steps = _progress(where.get(column), n, f"{catalogue.root}: episode {index}: {column}")
-        episodes.append(Episode(index, actions, steps, None if success is None else bool(success)))
+        task = tasks.get(index) or (f"task {int(found[TASK].flat[0])}" if TASK in found and n else "")
+        episodes.append(Episode(index, actions, steps, None if success is None else bool(success), task))
     source = TIME if not column else f"{SARM_FILE}: {column}" if sarm else column
     return episodes, source
 
