@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from robotrials.cli import output
 from robotrials.cli.help import EXIT_STATUS
 from robotrials.cli.verb import INTERVAL, Flag, Verb
 from robotrials.errors import ConfigError
@@ -36,7 +37,10 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.running.stored_run import finished_run
 
     finished = finished_run(directory, stats)  # its simulator need not be installed any more
-    return carry_out(finished or prepare_resume(directory, stats), dry_run=dry_run)
+    if finished is None:
+        with output.said_if_long("checking the benchmark and the policy"):
+            prepared = prepare_resume(directory, stats)
+    return carry_out(finished or prepared, dry_run=dry_run)
 
 
 def parse_resume(argv: Sequence[str]) -> tuple[Path, bool, StatsSettings | None]:
