@@ -11,7 +11,7 @@ import pytest
 from robotrials import cli
 from robotrials.benchmarks import registry as benchmarks
 from robotrials.cli.flags import LINE_ONLY, NAMED, SET, TOP, parse_eval
-from robotrials.cli.help import OVERVIEW, RESUME, WIDTH, eval_page, flag_rows
+from robotrials.cli.help import OVERVIEW, WIDTH, eval_page, flag_rows
 from robotrials.cli.main import main
 from robotrials.policies import registry as policies
 
@@ -41,12 +41,13 @@ def verbs() -> list[str]:
 
 @pytest.mark.parametrize("name", verbs())
 def test_the_page_of_every_verb_fits_eighty_columns(name: str) -> None:
-    text = getattr(importlib.import_module(f"robotrials.cli.{name}"), "HELP", "")
+    module = importlib.import_module(f"robotrials.cli.{name}")
+    text = module.VERB.page if hasattr(module, "VERB") else getattr(module, "HELP", "")
     text = text if isinstance(text, str) else ""  # eval's is made when it is asked for, and tested above
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
 
 
-@pytest.mark.parametrize("text", [OVERVIEW, RESUME])
+@pytest.mark.parametrize("text", [OVERVIEW])
 def test_pages_fit_eighty_columns(text: str, page: str) -> None:
     for line in [*text.splitlines(), *page.splitlines()]:
         assert len(line) <= WIDTH, line
@@ -78,7 +79,7 @@ def test_help_wins_over_any_mistake(words: list[str], page: str, capsys: pytest.
 
 def test_resume_has_a_page_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resume", "--help"]) == 0
-    assert capsys.readouterr().out == RESUME
+    assert capsys.readouterr().out.startswith("usage: robotrials resume DIR")
 
 
 def test_the_options_of_a_named_benchmark_are_listed_too(page: str) -> None:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import robotrials
+from robotrials.cli import output
 from robotrials.cli.main import VERBS, main
 
 BROKEN = ["eval", "--policy.type=expert", "--env.type=metaworld", "--sede=1"]
@@ -122,3 +123,14 @@ def test_ctrl_c_says_of_a_run_that_nothing_was_lost_and_of_other_verbs_that_they
     monkeypatch.setattr("robotrials.cli.main._dispatch", interrupted)
     assert main([verb]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_takes_long_is_said_and_what_does_not_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.said_if_long("checking", after_s=30.0):
+        pass
+    assert capsys.readouterr().err == ""
+    with output.said_if_long("checking", after_s=0.0):
+        deadline = time.monotonic() + 10.0
+        while time.monotonic() < deadline and not (said := capsys.readouterr().err):
+            time.sleep(0.01)
+    assert said == "checking ...\n"

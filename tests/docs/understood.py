@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -226,11 +225,9 @@ def _watch(words: list[str]) -> None:
 
 
 def _worker(words: list[str]) -> None:
-    from robotrials.cli.words import split_words
-    from robotrials.cli.worker import WorkerFlags
+    from robotrials.cli.worker import VERB, WorkerFlags
 
-    known = [field.name for field in dataclasses.fields(WorkerFlags)]
-    build(WorkerFlags, split_words(words, "worker", known).flags, "--")
+    build(WorkerFlags, VERB.parse(words).flags, "--")
 
 
 def _dataset(words: list[str]) -> None:
@@ -264,7 +261,8 @@ def _merge(words: list[str]) -> None:
 
 
 def _flags_of(verb: str) -> Callable[[list[str]], None]:
-    """For verbs whose module lists its flags: ``FLAGS``, and in ``BARE`` those that may stand without a value."""
+    """For verbs whose module lists its flags: in a ``VERB``, or in ``FLAGS``, and in ``BARE`` those that may stand
+    without a value."""
 
     def check_flags(words: list[str]) -> None:
         from importlib import import_module
@@ -272,6 +270,9 @@ def _flags_of(verb: str) -> Callable[[list[str]], None]:
         from robotrials.cli.words import split_words
 
         module = import_module(f"robotrials.cli.{verb}")
+        if hasattr(module, "VERB"):
+            module.VERB.parse(words)
+            return
         bare = getattr(module, "BARE", {"confident": "true", "json": "true"})
         split_words(words, verb, getattr(module, "FLAGS", ("json",)), bare)
 

@@ -27,7 +27,8 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.cli.runner import carry_out
     from robotrials.running.prepare import prepare
 
-    prepared = prepare(call.config)
+    with output.said_if_long("checking the benchmark and the policy"):
+        prepared = prepare(call.config)
     if push is not None:
         from robotrials.reporting.hub import preflight
 

@@ -8,44 +8,46 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from robotrials.cli import output
+from robotrials.cli.verb import Flag, Verb
 from robotrials.errors import ConfigError
 
-HELP = """\
-usage: robotrials export DIR --parquet[=FILE] [--csv[=FILE]] [...]
-
-Write the episodes of a run (a run directory, or an eval_info.json) as a table,
-one row an episode with seed, outcome, rewards, steps, timings, video and error;
-or its rates as a record of Every Eval Ever. Files go into the run directory
-unless named; FILE - is standard output, for one of CSV and JSON.
-
-  --parquet[=FILE]          episodes.parquet; needs robotrials[dataset]
-  --csv[=FILE]              episodes.csv
-  --json[=FILE]             episodes.json: a list of objects, strict JSON
-  --every-eval-ever[=DIR]   the aggregate record, under DIR in the layout of its
-                            collection (data/BENCHMARK/DEVELOPER/MODEL/...)
-  --model_id=DEV/MODEL      what that record calls the policy [its Hub name]
-  --organization=NAME       who evaluated, in that record [unknown]
-
-From Python: robotrials.load_run(DIR) gives the table as a frame.
-"""
-FLAGS = ("parquet", "csv", "json", "every_eval_ever", "model_id", "organization")
+_TABLES = {"parquet": "episodes.parquet", "csv": "episodes.csv", "json": "episodes.json", "every_eval_ever": "."}
+"""Formats, and where each goes when its flag stands bare."""
+VERB = Verb(
+    name="export",
+    usage=("export DIR --parquet[=FILE] [--csv[=FILE]] [...]",),
+    about="""
+    Write the episodes of a run (a run directory, or an eval_info.json) as a table, one row an episode with seed,
+    outcome, rewards, steps, timings, video and error; or its rates as a record of Every Eval Ever. Files go into the
+    run directory unless named; FILE - is standard output, for one of CSV and JSON.
+    """,
+    flags=(
+        Flag("parquet", "episodes.parquet; needs robotrials[dataset]", value="FILE", bare=_TABLES["parquet"]),
+        Flag("csv", "episodes.csv", value="FILE", bare=_TABLES["csv"]),
+        Flag("json", "episodes.json: a list of objects, strict JSON", value="FILE", bare=_TABLES["json"]),
+        Flag(
+            "every_eval_ever",
+            "the aggregate record, under DIR in the layout of its collection (data/BENCHMARK/DEVELOPER/MODEL/...)",
+            value="DIR",
+            bare=_TABLES["every_eval_ever"],
+        ),
+        Flag("model_id", "what that record calls the policy", value="DEV/MODEL", default="its Hub name"),
+        Flag("organization", "who evaluated, in that record", value="NAME", default="unknown"),
+    ),
+    ending="From Python: robotrials.load_run(DIR) gives the table as a frame.",
+)
 _STDOUT = Path("-")
-BARE = {"parquet": "episodes.parquet", "csv": "episodes.csv", "json": "episodes.json", "every_eval_ever": "."}
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse, read, write; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return 0
-    from robotrials.cli.words import split_words
     from robotrials.results.frame import columns, csv_lines, records, write_parquet
     from robotrials.results.stored import read_run
 
-    words = split_words(argv, "export", FLAGS, BARE)
+    words = VERB.parse(argv)
     if len(words.plain) != 1:
         raise ConfigError(f"export takes one run: robotrials export DIR --parquet; got {len(words.plain)}")
-    asked = [name for name in BARE if name in words.flags]
+    asked = [name for name in _TABLES if name in words.flags]
     if not asked:
         raise ConfigError("export needs a format: --parquet, --csv, --json or --every-eval-ever")
     if words.flags.get("parquet") == "-" or words.flags.get("every_eval_ever") == "-":
@@ -79,7 +81,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _target(value: str, name: str, folder: Path) -> Path:
     """A bare flag's file lies in the run directory, a named one where it says."""
-    return folder / value if value == BARE[name] else Path(value).expanduser()
+    return folder / value if value == _TABLES[name] else Path(value).expanduser()
 
 
 def _every_eval_ever(path: Path, folder: Path, flags: Mapping[str, str]) -> Path:

@@ -39,6 +39,8 @@ Verbs
   dataset   look into a LeRobot dataset: robotrials dataset analyze --help
   suite     train on a suite and evaluate on it: robotrials suite --help
   watch     evaluate the checkpoints of a training: robotrials watch --help
+  completion
+            Tab in bash, zsh and fish: robotrials completion --help
 
   --help    this page, or the page of a verb
   --version, -V
@@ -55,19 +57,6 @@ Exit status
   1  configuration error: a flag, a file or an installation is not right
   2  finished with errors, or partial (also after Ctrl-C or SIGTERM)
 """
-
-RESUME = f"""\
-usage: robotrials resume DIR [--dry_run] [--stats.interval=NAME]
-
-Go on with the run in DIR, as it was configured there. Finished episodes are
-kept; episodes that ended in an error are tried again. On a finished run this
-only prints its table, and needs neither simulator nor policy.
-
-  --dry_run   print the plan and what is left of it; start nothing
-  --stats.interval=wilson|exact|jeffreys
-              method of the intervals from now on
-
-{EXIT_STATUS}"""
 
 EXAMPLES = """\
 Examples

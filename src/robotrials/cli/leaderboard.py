@@ -7,27 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.cli import draw, output
-from robotrials.cli.words import split_words
+from robotrials.cli.verb import Flag, Verb
 from robotrials.errors import ConfigError
 
-HELP = """\
-usage: robotrials leaderboard PATH... [--repos=FILE] [--suites=A,B] [--output=F]
-
-Rank models on one HTML page and in a CSV beside it. PATH is a run directory, an
-eval_info.json (ours, or lerobot-eval's), or a folder that holds such. Models
-whose intervals overlap with the best share its rank; a model that lacks a
-suite, a task or episodes is shown, but not ranked. Where episodes erred, the
-interval covers whatever they would have come to (the worst case), marked.
-
-  --repos=FILE    model repositories of the Hub, one a line, # for comments
-                  (needs robotrials[hub]); their eval_info.json are read
-  --suites=A,B    only these suites, or all suites of these benchmarks
-  --output=FILE   default leaderboard.html, here
-
+VERB = Verb(
+    name="leaderboard",
+    usage=("leaderboard PATH... [--repos=FILE] [--suites=A,B] [--output=F]",),
+    about="""
+    Rank models on one HTML page and in a CSV beside it. PATH is a run directory, an eval_info.json (ours, or
+    lerobot-eval's), or a folder that holds such. Models whose intervals overlap with the best share its rank; a model
+    that lacks a suite, a task or episodes is shown, but not ranked. Where episodes erred, the interval covers whatever
+    they would have come to (the worst case), marked.
+    """,
+    flags=(
+        Flag(
+            "repos",
+            "model repositories of the Hub, one a line, # for comments (needs robotrials[hub]); their eval_info.json "
+            "are read",
+            value="FILE",
+        ),
+        Flag("suites", "only these suites, or all suites of these benchmarks", value="A,B"),
+        Flag("output", "default leaderboard.html, here", value="FILE"),
+    ),
+    ending="""\
 Exit status: 0; 2 when a file could not be read or a repository of the list gave
 no results: each is named, and the others are ranked; 1 when there is nothing to
-rank, or results are given twice.
-"""
+rank, or results are given twice.""",
+)
 COMPLETE, PARTIAL = 0, 2
 
 
@@ -41,9 +47,6 @@ class LeaderboardCall:
 
 def run(argv: Sequence[str]) -> int:
     """Parse, read, write, say where; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return COMPLETE
     call = parse_leaderboard(argv)
     from robotrials.reporting.leaderboard import write_leaderboard
     from robotrials.reporting.sources import read_list, read_local
@@ -73,7 +76,7 @@ def parse_leaderboard(argv: Sequence[str]) -> LeaderboardCall:
     Raises:
         ConfigError: no source, or an unknown flag.
     """
-    words = split_words(argv, "leaderboard", {"repos", "suites", "output"})
+    words = VERB.parse(argv)
     if not words.plain and "repos" not in words.flags:
         raise ConfigError(
             "leaderboard takes runs, eval_info.json files or --repos=FILE: robotrials leaderboard PATH..."

@@ -34,6 +34,7 @@ VERBS = (
     "dataset",
     "suite",
     "watch",
+    "completion",
 )
 """Each is a module of this package (a dash: an underscore) with ``run(argv) -> int``, imported when it is asked for."""
 
@@ -86,7 +87,12 @@ def _dispatch(words: list[str]) -> int:
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         raise ConfigError(_unknown(verb))
-    status: int = importlib.import_module(f"robotrials.cli.{verb.replace('-', '_')}").run(rest)
+    module = importlib.import_module(f"robotrials.cli.{verb.replace('-', '_')}")
+    table = getattr(module, "VERB", None)
+    if table is not None and any(word in ("--help", "-h") for word in rest):
+        output.text(table.page)
+        return COMPLETE
+    status: int = module.run(rest)
     return status
 
 

@@ -4,52 +4,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
 
 from robotrials.cli import draw, output
+from robotrials.cli.verb import Verb, flags_of
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
 from robotrials.plan.options import build
 
 COMPLETE, PARTIAL = 0, 2
 
-HELP = """\
-usage: robotrials merge DIR DIR ... --output_dir=DIR
 
-Make one run out of shards (--eval.num_shards, --eval.shard_id) that were played
-on machines that share nothing. The merged run has the outcomes, videos and logs
-of all, and equals the unsharded run bit for bit. Gaps, overlaps and shards of
-different runs are refused, naming what differs.
+@dataclass(frozen=True)
+class MergeFlags:
+    output_dir: Path | None = option(None, "a new folder, which appears whole or not at all")
+    partial: bool = option(False, "merge what is there; the merged run can be resumed")
+    allow_mixed: bool = option(False, "merge shards that differ (versions, device), and record it")
+    dataset: Path | None = option(
+        None, "where the dataset goes, if the shards kept their episodes [<output_dir>/dataset]"
+    )
 
-  --output_dir=DIR    a new folder, which appears whole or not at all
-  --partial           merge what is there; the merged run can be resumed
-  --allow_mixed       merge shards that differ (versions, device), and record it
-  --dataset=DIR       where the dataset goes, if the shards kept their episodes
-                      [<output_dir>/dataset]
 
+VERB = Verb(
+    name="merge",
+    usage=("merge DIR DIR ... --output_dir=DIR",),
+    about="""
+    Make one run out of shards (--eval.num_shards, --eval.shard_id) that were played on machines that share nothing.
+    The merged run has the outcomes, videos and logs of all, and equals the unsharded run bit for bit. Gaps, overlaps
+    and shards of different runs are refused, naming what differs.
+    """,
+    flags=flags_of(MergeFlags, output_dir="DIR", dataset="DIR"),
+    ending="""
 Exit status
   0  every episode of the plan has an outcome
   1  the shards do not make one run
   2  merged, but episodes are missing or erred
-"""
-
-
-@dataclass(frozen=True)
-class MergeFlags:
-    output_dir: Path | None = option(None, "a new folder")
-    partial: bool = option(False, "merge what is there")
-    allow_mixed: bool = option(False, "merge shards that differ")
-    dataset: Path | None = option(None, "where the dataset goes")
+""",
+)
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse, merge, print the table; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return COMPLETE
     directories, flags = parse_merge(argv)
     from robotrials.cli.facts import fact_lines
     from robotrials.cli.outcome import places, to_rows
@@ -66,14 +64,9 @@ def run(argv: Sequence[str]) -> int:
         *places(merged.output_dir),
         *([("Dataset", str(merged.dataset.plan.path))] if merged.dataset is not None else []),
     ]
-    show(
-        [
-            Text(),
-            *results_table(*to_rows(merged.summary, merged.plan.tasks), draw.make_console(sys.stdout)),
-            Text(),
-            *fact_lines(facts),
-        ]
-    )
+    console = draw.make_console(sys.stdout)
+    table = results_table(*to_rows(merged.summary, merged.plan.tasks), console)
+    show([Text(), *table, Text(), *fact_lines(facts, console)])
     if merged.summary.complete:
         return COMPLETE
     left = draw.count(merged.missing, "episode is missing", "episodes are missing")
@@ -88,10 +81,7 @@ def parse_merge(argv: Sequence[str]) -> tuple[list[Path], MergeFlags]:
     Raises:
         ConfigError: an unknown, repeated or ill-typed flag, no directory, or no ``--output_dir``.
     """
-    from robotrials.cli.words import split_words
-
-    known = [field.name for field in fields(MergeFlags)]
-    words = split_words(argv, "merge", known, {"partial": "true", "allow_mixed": "true"})
+    words = VERB.parse(argv)
     directories, flags = words.plain, build(MergeFlags, words.flags, "--")
     if not directories:
         raise ConfigError(

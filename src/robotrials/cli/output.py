@@ -9,6 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 
@@ -25,6 +28,18 @@ def note(words: str) -> None:
 def line(words: str) -> None:
     """One line on stderr, as it is."""
     _write(sys.stderr, words + "\n")
+
+
+@contextmanager
+def said_if_long(words: str, after_s: float = 3.0) -> Iterator[None]:
+    """Say on stderr what is going on where it takes longer than ``after_s`` seconds."""
+    timer = threading.Timer(after_s, line, [f"{words} ..."])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def error(words: str) -> None:

@@ -7,25 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.cli import draw, output
-from robotrials.cli.words import Words, split_words
+from robotrials.cli.verb import Flag, Verb
+from robotrials.cli.words import Words
 from robotrials.errors import ConfigError
 
-HELP = """\
-usage: robotrials report DIR... [--output=FILE] [--embed_videos=MB]
-
-Make one HTML page of a run, or of several side by side: success rates with
-intervals, every task, where the time went, errors, configuration, and the
-videos, failures first. The page works offline and on a phone; `eval` writes it
-when it ends.
-
-  --output=FILE       default DIR/report.html, or report.html here for several
-  --embed_videos=MB   put up to so many megabytes of videos into the page,
-                      failures first, to send it as one file; bare: 50.
-                      Others are linked by their place beside the page
-
-Exit status: 0, or 1 when there is no run, or the page cannot be written.
-"""
 EMBED_MB = 50.0
+VERB = Verb(
+    name="report",
+    usage=("report DIR... [--output=FILE] [--embed_videos=MB]",),
+    about="""
+    Make one HTML page of a run, or of several side by side: success rates with intervals, every task, where the time
+    went, errors, configuration, and the videos, failures first. The page works offline and on a phone; `eval` writes
+    it when it ends.
+    """,
+    flags=(
+        Flag("output", "default DIR/report.html, or report.html here for several", value="FILE"),
+        Flag(
+            "embed_videos",
+            "put up to so many megabytes of videos into the page, failures first, to send it as one file; bare: 50. "
+            "Others are linked by their place beside the page",
+            value="MB",
+            bare=str(EMBED_MB),
+        ),
+    ),
+    ending="Exit status: 0, or 1 when there is no run, or the page cannot be written.",
+)
 
 
 @dataclass(frozen=True)
@@ -37,9 +43,6 @@ class ReportCall:
 
 def run(argv: Sequence[str]) -> int:
     """Parse, write, say where; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return 0
     call = parse_report(argv)
     from robotrials.reporting.report import write_report
 
@@ -56,7 +59,7 @@ def parse_report(argv: Sequence[str]) -> ReportCall:
     Raises:
         ConfigError: no run, an unknown flag, or a limit that is no number.
     """
-    words: Words = split_words(argv, "report", {"output", "embed_videos"}, bare={"embed_videos": str(EMBED_MB)})
+    words: Words = VERB.parse(argv)
     if not words.plain:
         raise ConfigError("report takes run directories: robotrials report DIR...")
     target = words.flags.get("output")

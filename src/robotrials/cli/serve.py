@@ -13,52 +13,55 @@ from dataclasses import dataclass
 from typing import Any
 
 from robotrials.cli import output
+from robotrials.cli.verb import Verb, flags_of
 from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice, option
 from robotrials.plan.options import build
-
-HELP = """\
-usage: robotrials serve --policy.path=PATH [--address=ADDRESS] ...
-
-Load a policy and serve it until Ctrl-C. Runs use it with --policy.type=remote
---policy.url=ADDRESS; any number of runs and workers may come and go.
-
-  --policy.type, --policy.path, --policy.OPTION
-                      as for robotrials eval
-  --address=ADDRESS   tcp://HOST:PORT (port 0: any free one), unix:///PATH, or
-                      ws://HOST:PORT for openpi [tcp://127.0.0.1:5751]
-  --protocol=NAME     robotrials, or openpi: what openpi's clients speak
-  --token_file=FILE   the secret that clients must show; made if it is not
-                      there. Needed unless HOST is this machine's loopback; or
-                      set ROBOTRIALS_POLICY_TOKEN
-  --exact=BOOL        as --eval.exact [true]
-
-Only with --protocol=openpi
-  --keys=JSON         names in the client's observation to the policy's keys
-                      [{"prompt": "task"} and the policy's own keys]
-
-Exit status
-  0  ended by Ctrl-C or SIGTERM
-  1  the policy or the address cannot be used
-"""
 
 _EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
 class ServeFlags:
-    address: str = option("", "where to listen")
-    protocol: str = option("robotrials", "what to speak", choices=("robotrials", "openpi"))
-    token_file: str | None = option(None, "file with the secret")
+    address: str = option(
+        "",
+        "tcp://HOST:PORT (port 0: any free one), unix:///PATH, or ws://HOST:PORT for openpi [tcp://127.0.0.1:5751]",
+    )
+    protocol: str = option(
+        "robotrials", "what clients speak; openpi: as openpi's own clients do", choices=("robotrials", "openpi")
+    )
+    token_file: str | None = option(
+        None,
+        "the secret that clients must show; made if it is not there. Needed unless HOST is this machine's loopback; or "
+        "set ROBOTRIALS_POLICY_TOKEN",
+    )
     exact: bool = option(True, "as --eval.exact")
-    keys: dict[str, Any] = option({}, "names in the client's observation to the policy's keys")
+    keys: dict[str, Any] = option(
+        {},
+        "with --protocol=openpi alone: names in the client's observation to the policy's keys [{prompt: task} and the "
+        "policy's own keys]",
+    )
+
+
+VERB = Verb(
+    name="serve",
+    usage=("serve --policy.path=PATH [--address=ADDRESS] ...",),
+    about="""
+    Load a policy and serve it until Ctrl-C. Runs use it with --policy.type=remote --policy.url=ADDRESS; any number of
+    runs and workers may come and go. --policy.type, --policy.path and --policy.OPTION are as for robotrials eval.
+    """,
+    flags=flags_of(ServeFlags, address="ADDRESS", token_file="FILE", keys="{A: B}"),
+    ending="""
+Exit status
+  0  ended by Ctrl-C or SIGTERM
+  1  the policy or the address cannot be used
+""",
+    is_open=True,
+)
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse, load, serve until a signal; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return 0
     choice, flags = parse_serve(argv)
     from robotrials.running.threads import thread_limits
 
@@ -84,9 +87,7 @@ def parse_serve(argv: Sequence[str]) -> tuple[PolicyChoice, ServeFlags]:
     Raises:
         ConfigError: an unknown, repeated or ill-typed flag, or no policy.
     """
-    from robotrials.cli.words import split_words
-
-    words = split_words(argv, "serve", None, {"exact": "true"})
+    words = VERB.parse(argv)
     words.refuse_plain()
     values = dict(words.flags)
     policy = {name[len("policy.") :]: values.pop(name) for name in list(values) if name.startswith("policy.")}

@@ -7,36 +7,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robotrials.cli import draw, output
+from robotrials.cli.verb import INTERVAL, Flag, Verb
 from robotrials.errors import ConfigError
 from robotrials.plan.config import StatsSettings
 
-HELP = """\
-usage: robotrials show RUN [--markdown | --latex] [--stats.interval=NAME]
-
-Print the table of a run again, finished or not, as `eval` does when it ends.
-RUN is a run directory. Nothing is written and nothing is run: neither the
-simulator nor the policy need be installed, and the run may be going on.
-
-  --markdown   a table in Markdown, with intervals, to paste
-  --latex      a table in LaTeX (booktabs), with intervals, to paste
-  --stats.interval=wilson|exact|jeffreys
-               method of the intervals; default: as the run is configured
-
-Exit status: 0, or 1 when there is no run, or it cannot be read.
-"""
-FLAGS = ("markdown", "latex", "stats.interval")
-BARE = {"markdown": "true", "latex": "true"}
+VERB = Verb(
+    name="show",
+    usage=("show RUN [--markdown | --latex] [--stats.interval=NAME]",),
+    about="""
+    Print the table of a run again, finished or not, as `eval` does when it ends. RUN is a run directory. Nothing is
+    written and nothing is run: neither the simulator nor the policy need be installed, and the run may be going on.
+    """,
+    flags=(
+        Flag("markdown", "a table in Markdown, with intervals, to paste"),
+        Flag("latex", "a table in LaTeX (booktabs), with intervals, to paste"),
+        INTERVAL,
+    ),
+    ending="Exit status: 0, or 1 when there is no run, or it cannot be read.",
+)
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse, read, print; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return 0
-    from robotrials.cli.words import split_words
     from robotrials.plan.options import build
 
-    words = split_words(argv, "show", FLAGS, BARE)
+    words = VERB.parse(argv)
     if len(words.plain) != 1:
         raise ConfigError(f"show takes one run directory: robotrials show RUN; got {len(words.plain)}")
     markdown, latex = words.truth("markdown"), words.truth("latex")

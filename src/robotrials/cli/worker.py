@@ -7,63 +7,60 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.cli import draw, output
-from robotrials.cli.words import split_words
+from robotrials.cli.verb import Verb, flags_of
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
 from robotrials.plan.options import build
-from robotrials.running.joining import CONNECT_FILE, read_door
-from robotrials.running.remote_workers import RemoteWorkers
-from robotrials.wire.transport import host_of
-
-HELP = """\
-usage: robotrials worker --run=DIR [--n=4]
-       robotrials worker --connect=tcp://HOST:PORT --token_file=FILE [--n=4]
-
-Join a run that was started with --eval.listen, take episodes until it is
-complete, and leave. Workers may come and go at any time; Ctrl-C lets each
-finish its episode, a second one ends them at once: their episodes run again
-elsewhere.
-
-  --run=DIR           the run's directory, where both machines see the same disk
-  --connect=ADDRESS   where the run listens, from where there is no such disk
-  --token_file=FILE   its secret: the "token" in DIR/connect.json; or set
-                      ROBOTRIALS_TOKEN. Videos are then sent to the run
-  --n=N               workers, one process each [1]
-  --scenes=N          scenes in each of these processes, where the run's
-                      benchmark steps several at once; each counts as a worker
-                      [1]
-  --python=PATH       interpreter that has the benchmark [this one]
-  --logs=DIR          where they write what they do [a temporary folder, which
-                      is removed when all went well]
-
-Exit status
-  0  the run needs no more, or every worker has left
-  1  the run cannot be reached or used from here, or refuses the token
-  2  ended at once by a second Ctrl-C
-"""
 
 
 @dataclass(frozen=True)
 class WorkerFlags:
-    run: Path | None = option(None, "the run's directory")
-    connect: str | None = option(None, "where the run listens")
-    token_file: Path | None = option(None, "file with the run's secret")
+    run: Path | None = option(None, "the run's directory, where both machines see the same disk")
+    connect: str | None = option(None, "where the run listens, from where there is no such disk")
+    token_file: Path | None = option(
+        None, 'its secret: the "token" in DIR/connect.json; or set ROBOTRIALS_TOKEN. Videos are then sent to the run'
+    )
     n: int = option(1, "workers, one process each")
-    scenes: int = option(1, "scenes in each process")
-    python: str | None = option(None, "interpreter that has the benchmark")
-    logs: Path | None = option(None, "where they write what they do")
+    scenes: int = option(
+        1, "scenes in each of these processes, where the run's benchmark steps several at once; each counts as a worker"
+    )
+    python: str | None = option(None, "interpreter that has the benchmark [this one]")
+    logs: Path | None = option(
+        None, "where they write what they do [a temporary folder, which is removed when all went well]"
+    )
+
+
+VERB = Verb(
+    name="worker",
+    usage=(
+        "worker --run=DIR [--n=4]",
+        "worker --connect=tcp://HOST:PORT --token_file=FILE [--n=4]",
+    ),
+    about="""
+    Join a run that was started with --eval.listen, take episodes until it is complete, and leave. Workers may come and
+    go at any time; Ctrl-C lets each finish its episode, a second one ends them at once: their episodes run again
+    elsewhere.
+    """,
+    flags=flags_of(WorkerFlags, run="DIR", connect="ADDRESS", token_file="FILE", python="PATH", logs="DIR"),
+    ending="""
+Exit status
+  0  the run needs no more, or every worker has left
+  1  the run cannot be reached or used from here, or refuses the token
+  2  ended at once by a second Ctrl-C
+""",
+)
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse, join, work; returns the exit status."""
-    if any(word in ("--help", "-h") for word in argv):
-        output.text(HELP)
-        return 0
-    words = split_words(argv, "worker", [field.name for field in fields(WorkerFlags)])
+    from robotrials.running.joining import CONNECT_FILE
+    from robotrials.running.remote_workers import RemoteWorkers
+
+    words = VERB.parse(argv)
     words.refuse_plain()
     flags: WorkerFlags = build(WorkerFlags, words.flags, "--")
     for name in ("n", "scenes"):
@@ -100,6 +97,9 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _door(flags: WorkerFlags) -> tuple[str, str]:
+    from robotrials.running.joining import read_door
+    from robotrials.wire.transport import host_of
+
     if (flags.run is None) == (flags.connect is None):
         raise ConfigError("robotrials worker needs either --run=DIR or --connect=tcp://HOST:PORT")
     if flags.run is not None:

@@ -46,7 +46,7 @@ def build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
 
 
 def coerce(value: Any, hint: Any, flag: str) -> Any:
-    """``value`` as type ``hint``; strings as a command line means them: ``true``, ``null``, maps as in ``flow``."""
+    """``value`` as type ``hint``; text is read as a command line means it (``true``, ``null``, maps as in ``flow``)."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         is_null = value is None or (isinstance(value, str) and value.lower() in ("null", "none"))
