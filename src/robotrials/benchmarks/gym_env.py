@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
+from robotrials.benchmarks.gym_action import ActionFitter
 from robotrials.benchmarks.gym_layout import IMAGE, Layout, lay_out
 from robotrials.benchmarks.gym_success import SuccessRule
 from robotrials.benchmarks.mujoco_snapshot import data_arrays
@@ -122,6 +123,7 @@ class GymEnv(Env):
     def _make(self) -> None:
         self._sim = make_simulator(self._recipe)
         self._layout = lay_out(self._sim.observation_space, self._recipe.state, self._recipe.environment_state)
+        self._fit = ActionFitter(self._sim.action_space)
         self._still = StillPhysics(self._sim.unwrapped)
         self._fresh = True
 
@@ -148,15 +150,8 @@ class GymEnv(Env):
         return observation
 
     def step(self, action: np.ndarray) -> StepOutcome:
-        """Apply (A,), in the dtype and shape of the environment's action space: whole numbers are the nearest ones.
-        Nothing is clipped to its bounds."""
-        space = self._sim.action_space
-        command = np.asarray(action)
-        if space.dtype.kind in "biu":
-            command = np.rint(command)
-        self._raw, reward, terminated, truncated, info = self._sim.step(
-            command.astype(space.dtype).reshape(space.shape)
-        )
+        """Apply (A,), fitted to the environment's action space (``gym_action``)."""
+        self._raw, reward, terminated, truncated, info = self._sim.step(self._fit(action))
         success = self._success.read(float(reward), bool(terminated), bool(truncated), info)
         ended = bool(terminated) or (self._ends_on_success and bool(success))
         return StepOutcome(float(reward), ended, bool(truncated), success)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from robotrials.benchmarks.gym_action import ActionFitter
 from robotrials.errors import ContractError
 
 _ABSENT = object()
@@ -31,6 +32,7 @@ class SingleEnv:
         opened = isinstance(inner, (list, tuple))
         self._env = inner[0] if opened and inner is not None else made
         self._batched = n == 1 and not opened
+        self._fit: ActionFitter | None = None  # made at the first step: what is no Box is refused before, by name
 
     @property
     def observation_space(self) -> Any:
@@ -46,9 +48,10 @@ class SingleEnv:
         return first_row(observation) if self._batched else observation
 
     def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, Mapping[str, Any]]:
-        """(A,) in; observation, reward, terminated, truncated and info out."""
-        space = self.action_space
-        action = np.asarray(action).astype(space.dtype).reshape(space.shape)
+        """(A,) in, fitted to the action space (``gym_action``); observation, reward, terminated, truncated and info out."""
+        if self._fit is None:
+            self._fit = ActionFitter(self.action_space)
+        action = self._fit(action)
         if not self._batched:
             observation, reward, terminated, truncated, info = self._env.step(action)
             return observation, float(reward), bool(terminated), bool(truncated), info
