@@ -48,7 +48,7 @@ class SingleEnv:
         return first_row(observation) if self._batched else observation
 
     def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, Mapping[str, Any]]:
-        """(A,) in, fitted to the action space (``gym_action``); observation, reward, terminated, truncated and info out."""
+        """(A,) in, fitted to the action space; observation, reward, terminated, truncated and info out."""
         if self._fit is None:
             self._fit = ActionFitter(self.action_space)
         action = self._fit(action)
