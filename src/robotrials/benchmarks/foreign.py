@@ -14,7 +14,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome, one_or_each
 from robotrials.benchmarks.foreign_probe import Scene, ask
-from robotrials.benchmarks.gym_layout import lay_out
+from robotrials.benchmarks.gym_layout import Layout
 from robotrials.benchmarks.gym_success import KNOWN_KEYS, truth
 from robotrials.benchmarks.quiet import keep_imports_quiet
 from robotrials.benchmarks.single_env import SingleEnv
@@ -38,8 +38,8 @@ class Reader(Protocol):
 class PlainReader:
     """By the layout that ``--env.type=gym`` uses (``gym_layout``)."""
 
-    def __init__(self, sim: SingleEnv) -> None:
-        self._layout = lay_out(sim.observation_space)
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
 
     def __call__(self, raw: Any, sentence: str, cameras: Sequence[str] | None) -> Observation:
         return self._layout.read(raw, tuple(self._layout.images) if cameras is None else cameras)
@@ -152,7 +152,7 @@ class ForeignEnv(Env):
         if frame is None:
             seen = self._reader(self._raw, self._sentence, self._task.images[:1])
             drawn = [seen[key] for key in self._task.images if key in seen]
-            frame = np.asarray(drawn[0]) if drawn else np.zeros(_BLANK, np.uint8)
+            frame = np.asarray(drawn[0])[..., :3] if drawn else np.zeros(_BLANK, np.uint8)
         return np.ascontiguousarray(frame)
 
     def close(self) -> None:

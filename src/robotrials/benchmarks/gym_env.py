@@ -27,8 +27,8 @@ class Recipe:
     """What makes one environment and says how to look at it; all of it from ``--env.*``.
 
     ``imports`` are modules that register ids, ``kwargs`` goes to ``gymnasium.make``, ``max_steps`` of 0 leaves the step
-    limit that the id is registered with. ``state`` and ``environment_state`` as in ``lay_out``. ``draws``: what
-    ``render()`` draws is observed as ``observation.image``.
+    limit that the id is registered with. ``state``, ``environment_state`` and ``ignore`` as in ``lay_out``. ``draws``:
+    what ``render()`` draws is observed as ``observation.image``.
     """
 
     id: str
@@ -38,6 +38,11 @@ class Recipe:
     state: tuple[str, ...] = ()
     environment_state: tuple[str, ...] = ()
     draws: bool = False
+    ignore: tuple[str, ...] = ()
+
+    def lay_out(self, space: Any) -> Layout:
+        """How observations of ``space`` are read."""
+        return lay_out(space, self.state, self.environment_state, self.ignore)
 
 
 def make_simulator(recipe: Recipe) -> Any:
@@ -122,7 +127,7 @@ class GymEnv(Env):
 
     def _make(self) -> None:
         self._sim = make_simulator(self._recipe)
-        self._layout = lay_out(self._sim.observation_space, self._recipe.state, self._recipe.environment_state)
+        self._layout = self._recipe.lay_out(self._sim.observation_space)
         self._fit = ActionFitter(self._sim.action_space)
         self._still = StillPhysics(self._sim.unwrapped)
         self._fresh = True
@@ -161,7 +166,7 @@ class GymEnv(Env):
         if self._sim.render_mode != "rgb_array":
             seen = self._layout.read(self._raw, [*self._layout.images][:1])
             pictures = [seen[key] for key in self._layout.images if key in seen]
-            return np.asarray(pictures[0]) if pictures else np.zeros(_BLANK, np.uint8)
+            return np.ascontiguousarray(np.asarray(pictures[0])[..., :3]) if pictures else np.zeros(_BLANK, np.uint8)
         from gymnasium.error import DependencyNotInstalled
 
         try:

@@ -16,7 +16,7 @@ from typing import Any
 
 from robotrials.benchmarks import asking
 from robotrials.benchmarks.gym_env import Recipe, make_simulator
-from robotrials.benchmarks.gym_layout import IMAGE, lay_out
+from robotrials.benchmarks.gym_layout import IMAGE
 from robotrials.benchmarks.gym_success import SuccessRule, find, parse
 from robotrials.benchmarks.loaded_code import class_modules, own_code_digest, owners_of
 from robotrials.errors import ConfigError
@@ -67,12 +67,14 @@ def look_here(recipe: Recipe, success: str) -> dict[str, Any]:
 
     Raises:
         ConfigError: as ``look_at`` does.
+        ContractError: it does not show what its observation space declares.
     """
     env = make_simulator(recipe)
-    layout = lay_out(env.observation_space, recipe.state, recipe.environment_state)
+    layout = recipe.lay_out(env.observation_space)
     features = {key: (feature.shape, feature.dtype) for key, feature in layout.features.items()}
     action = _action(env.action_space, recipe.id)
-    env.reset(seed=_SEED)
+    first, *_ = env.reset(seed=_SEED)
+    layout.read(first, tuple(layout.images))
     rule = parse(success)
     env.action_space.seed(_SEED)
     if rule is None:
@@ -144,7 +146,7 @@ def _flag(question: dict[str, Any]) -> str:
 
 def _look(question: dict[str, Any]) -> dict[str, Any]:
     recipe = question["recipe"]
-    for name in ("imports", "state", "environment_state"):
+    for name in ("imports", "state", "environment_state", "ignore"):
         recipe[name] = tuple(recipe[name])
     return look_here(Recipe(**recipe), question["success"])
 
