@@ -133,5 +133,5 @@ def test_a_missing_entry_is_an_error_that_names_it(raw: Any) -> None:
 
 
 def test_none_is_no_state() -> None:
-    with pytest.raises(ContractError, match="holds None, not numbers"):
+    with pytest.raises(ContractError, match="the environment's observation is None, not numbers"):
         lay_out(spaces.Box(-1.0, 1.0, (2,))).read(None, [])

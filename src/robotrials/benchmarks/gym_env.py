@@ -41,8 +41,11 @@ class Recipe:
     ignore: tuple[str, ...] = ()
 
     def lay_out(self, space: Any) -> Layout:
-        """How observations of ``space`` are read."""
-        return lay_out(space, self.state, self.environment_state, self.ignore)
+        """How observations of ``space`` are read; raises as ``gym_layout.lay_out`` does."""
+        try:
+            return lay_out(space, self.state, self.environment_state, self.ignore)
+        except ConfigError as error:
+            raise ConfigError(f"--env.id={self.id}: {error}") from None
 
 
 def make_simulator(recipe: Recipe) -> Any:

@@ -175,7 +175,8 @@ def _title(path: Path) -> str:
 def _numbers(value: Any, path: Path) -> np.ndarray:
     numbers = np.asarray(value).reshape(-1)
     if numbers.dtype.kind not in "biuf":
-        raise ContractError(f"{_title(path)} of the environment's observation holds {value!r:.80}, not numbers")
+        where = f"{_name(path)} of the environment's observation" if path else "the environment's observation"
+        raise ContractError(f"{where} is {value!r:.80}, not numbers")
     return numbers
 
 

@@ -54,6 +54,11 @@ class EvalSettings:
     step_timeout: float = option(120.0, "seconds after which a step, reset or policy call counts as hung")
     record: str = option("first:10", "videos of each task: none, failures, first:N or all")
     record_fps: float = option(20.0, "at most so many video frames per simulated second")
+    nonfinite: str = option(
+        "warn",
+        "NaN or infinity in an observation or a reward: warn says and counts it, error makes the attempt an error",
+        choices=("warn", "error"),
+    )
     exact: bool = option(True, "outcomes bit-identical whatever the layout")
     dataset: Path | None = option(None, "keep every episode, step by step, as a LeRobot dataset in this new folder")
     dataset_cameras: str = option("all", "cameras in the dataset: all, none, or names; drawn at every step")

@@ -152,6 +152,7 @@ class _EpisodeLists:
             "episodes": [],
             "seeds": [],
             "steps": [],
+            "nonfinite_observations": [],
         }
         self.errors: list[dict[str, Any]] = []
 
@@ -168,6 +169,7 @@ class _EpisodeLists:
             "episodes": index,
             "seeds": seed,
             "steps": record.steps,
+            "nonfinite_observations": record.nonfinite,
         }
         for column, value in values.items():
             self.columns[column].append(value)
@@ -194,6 +196,7 @@ def _aggregate(figures: Figures) -> dict[str, Any]:
         "n_episodes": figures.n_finished,
         "n_success": figures.n_success,
         "n_errors": figures.n_errors,
+        "n_nonfinite": figures.n_nonfinite,
         "n_planned": figures.n_planned,
     }
 

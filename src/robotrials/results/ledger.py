@@ -27,6 +27,7 @@ from robotrials.errors import LedgerError, UnreadableLedgerError
 from robotrials.results.filesystem import network_file_system, sync_folder
 from robotrials.results.record import EndReason, EpisodeRecord, Signals
 from robotrials.results.schema import (
+    ADDED,
     APPLICATION_ID,
     COLUMNS,
     RECORD,
@@ -63,6 +64,7 @@ class Ledger:
         """Use ``create`` or ``open``."""
         self.path = path
         self._connection = connection
+        self._columns = COLUMNS
 
     @classmethod
     def create(cls, path: Path, identity: Mapping[str, Any]) -> Ledger:
@@ -115,10 +117,17 @@ class Ledger:
                 if not read_only:
                     _check_pages(connection, path)
                     _choose_journal(connection, path)
+                absent = _absent_columns(connection)
+                for name in () if read_only else absent:
+                    connection.execute(f"ALTER TABLE attempts ADD COLUMN {name} {ADDED[name]}")
             except BaseException:
                 connection.close()
                 raise
-        return cls(path, connection)
+        ledger = cls(path, connection)
+        if read_only:
+            for name in absent:
+                ledger._columns = ledger._columns.replace(name, f"0 AS {name}")
+        return ledger
 
     def close(self) -> None:
         """Close; the last one to close leaves a single plain file, without a write-ahead log beside it."""
@@ -246,7 +255,7 @@ class Ledger:
 
     def _records(self, where: str, *parameters: int) -> Iterator[EpisodeRecord]:
         with _explained(self.path, "read"):
-            for row in self._connection.execute(f"SELECT {COLUMNS} FROM attempts {where}", parameters):
+            for row in self._connection.execute(f"SELECT {self._columns} FROM attempts {where}", parameters):
                 yield self._record_of(row)
 
     def _record_of(self, row: Sequence[Any]) -> EpisodeRecord:
@@ -282,6 +291,12 @@ def _float_bytes(number: float | None) -> bytes:
     if number is None:
         return b"n"
     return b"f" + struct.pack("<d", number if number == number else float("nan"))
+
+
+def _absent_columns(connection: sqlite3.Connection) -> list[str]:
+    """Those of ``ADDED`` that the ledger lacks: an earlier version has made it."""
+    present = {row[1] for row in connection.execute("PRAGMA table_info(attempts)")}
+    return [name for name in ADDED if name not in present]
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -70,6 +70,8 @@ class EpisodeRecord:
     """Unix time, seconds."""
     signals: Signals | None = None
     """Of the first episodes of each task; the ledger keeps them apart (``Ledger.signals``)."""
+    nonfinite: int = 0
+    """Observations in which NaN or infinity was seen: of those that the policy, or a dataset, was given."""
 
     @property
     def is_error(self) -> bool:

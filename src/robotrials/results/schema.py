@@ -33,16 +33,19 @@ CREATE TABLE attempts (
     total_s REAL NOT NULL,
     video TEXT,
     error TEXT,
+    nonfinite INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (episode, attempt, worker, started_at)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX one_accepted_row_per_episode ON attempts (episode) WHERE accepted = 1;
 """
 COLUMNS = (
     "episode, attempt, worker, started_at, ended, success, steps, reward_sum, reward_max, looks, renders, "
-    "reset_s, simulate_s, render_s, infer_s, wait_s, total_s, video, error"
+    "reset_s, simulate_s, render_s, infer_s, wait_s, total_s, video, error, nonfinite"
 )
+ADDED = {"nonfinite": "INTEGER NOT NULL DEFAULT 0"}
+"""Columns that ledgers of earlier versions lack. What they hold there is 0; earlier versions read ledgers with them."""
 RECORD = (
-    f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * 19}?) "
+    f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * 20}?) "
     "ON CONFLICT (episode, attempt, worker, started_at) DO UPDATE SET accepted = max(accepted, excluded.accepted)"
 )
 
@@ -70,6 +73,7 @@ def row_of(record: EpisodeRecord) -> tuple[Any, ...]:
         _storable(times.total),
         record.video,
         None if record.error is None else record.error.encode("utf-8", "backslashreplace").decode("utf-8"),
+        int(record.nonfinite),
     )
 
 
@@ -89,6 +93,7 @@ def record_of(row: Sequence[Any]) -> EpisodeRecord:
         timings=Timings(*map(float, row[11:17])),
         video=row[17],
         error=row[18],
+        nonfinite=int(row[19]),
         started_at=float(started_at),
     )
 

@@ -23,6 +23,7 @@ class Figures:
     of a suite and of the run are means over its tasks, each weighing the same; tasks without a finished episode are
     left out. ``rate`` and ``interval`` (95 %: the run's method for a task, ``suite_rate`` for more) lie in [0, 1]. All
     means are None while nothing has finished. ``seconds`` sums the wall time of all results, errors too, by ``PARTS``.
+    ``n_nonfinite`` of the finished episodes showed NaN or infinity.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Figures:
     avg_max_reward: float | None
     mean_steps: float | None
     seconds: Mapping[str, float]
+    n_nonfinite: int = 0
 
     @property
     def n_missing(self) -> int:
@@ -47,7 +49,7 @@ class Figures:
 class SuiteFigures(Figures):
     """A suite, with its tasks in the order of the plan."""
 
-    tasks: tuple[Figures, ...]
+    tasks: tuple[Figures, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class _Sums:
     reward_sum: float = 0.0
     reward_max: float = 0.0
     steps: int = 0
+    nonfinite: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
     def add(self, record: EpisodeRecord) -> None:
@@ -114,6 +117,7 @@ class _Sums:
         self.finished += 1
         self.successes += bool(record.success)
         self.steps += record.steps
+        self.nonfinite += record.nonfinite > 0
         self.reward_sum += record.reward_sum or 0.0
         self.reward_max += record.reward_max or 0.0
 
@@ -131,6 +135,7 @@ class _Sums:
             avg_max_reward=self.reward_max / n if n else None,
             mean_steps=self.steps / n if n else None,
             seconds=self.seconds,
+            n_nonfinite=self.nonfinite,
         )
 
 
@@ -189,6 +194,7 @@ def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:
         avg_max_reward=_mean(task.avg_max_reward for task in tasks),
         mean_steps=_mean(task.mean_steps for task in tasks),
         seconds={part: sum(task.seconds[part] for task in tasks) for part in PARTS},
+        n_nonfinite=sum(task.n_nonfinite for task in tasks),
     )
 
 

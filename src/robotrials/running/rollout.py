@@ -20,6 +20,7 @@ from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
+from robotrials.running.finite import FiniteCheck
 from robotrials.running.fit import env_key_of
 from robotrials.running.global_random import seed_global_generators
 from robotrials.running.pulse import Pulse
@@ -33,8 +34,14 @@ class Eyes:
     nothing too."""
 
     def __init__(
-        self, spec: PolicySpec, task: TaskSpec, rename_map: Mapping[str, str], kept: Sequence[str] | None = None
+        self,
+        spec: PolicySpec,
+        task: TaskSpec,
+        rename_map: Mapping[str, str],
+        kept: Sequence[str] | None = None,
+        finite: FiniteCheck | None = None,
     ) -> None:
+        self._finite = finite or FiniteCheck(task)
         self._instruction = task.instruction
         self._features = task.observations
         self._keys = {env_key_of(key, rename_map): key for key in spec.observations}
@@ -59,6 +66,7 @@ class Eyes:
         raw.setdefault("task", self._instruction)
         if step == 0 or any(np.shape(raw.get(key, ())) != shape for key, shape in self._shapes.items()):
             self._check(raw)
+        self._finite.look(raw, step)
         self.seen_at, self.seen = step, raw
         self.renders += len(self.cameras)
         observation = {name: raw[key] for key, name in self._keys.items()}
@@ -111,8 +119,10 @@ class Rollout:
         rename_map: Mapping[str, str],
         pulse: Pulse,
         seeds_globals: bool = True,
+        refuses_nonfinite: bool = False,
     ) -> None:
-        """``seeds_globals``: the process's global random generators are this episode's alone."""
+        """``seeds_globals``: the process's global random generators are this episode's alone. ``refuses_nonfinite``:
+        an observation or reward with NaN or infinity is an error."""
         self._env = env
         self._policy = policy
         self._spec = policy.spec()
@@ -120,6 +130,9 @@ class Rollout:
         self._rename_map = rename_map
         self._pulse = pulse
         self._seeds_globals = seeds_globals
+        self._refuses_nonfinite = refuses_nonfinite
+        self.finite = FiniteCheck(task, refuses_nonfinite)
+        """What was seen of the episode that ``run`` has played last."""
 
     def run(
         self,
@@ -133,11 +146,13 @@ class Rollout:
 
         Raises:
             ContractError: policy and benchmark do not fit (shape, NaN, no success signal).
+            NonFiniteError: an observation or the rewards hold NaN or infinity, and such are refused.
         """
         clock = time.perf_counter
         env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
         started_at, began = time.time(), clock()
-        eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras)
+        finite = self.finite = FiniteCheck(task, self._refuses_nonfinite)
+        eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras, finite)
         if self._seeds_globals:
             seed_global_generators(episode)
         pulse.step = 0
@@ -200,6 +215,7 @@ class Rollout:
                     render_s += now - mark
                     mark = now
                     pulse.phase = "simulate"
+        finite.reward(reward_sum)
         if video is not None:
             _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
             render_s += spent
@@ -214,6 +230,7 @@ class Rollout:
             reward_max=reward_max,
             looks=looks,
             renders=eyes.renders + video_renders,
+            nonfinite=finite.count,
             timings=Timings(
                 reset=reset_s,
                 simulate=simulate_s,
@@ -270,8 +287,9 @@ class Rollout:
             )
         chunk: np.ndarray = actions[0, : spec.n_action_steps]
         if chunk.dtype.kind not in "fiu" or not np.isfinite(chunk).all():
+            why = self.finite.words()
             raise ContractError(
                 f"policy {spec.name} returned an action that is not finite numbers at its call {looks + 1} for "
-                f"{task.name}: {chunk[:3].tolist()}"
+                f"{task.name}: {chunk[:3].tolist()}" + (f"; {why}" if why else "")
             )
         return chunk

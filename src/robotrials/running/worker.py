@@ -21,7 +21,7 @@ from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scene_group import ManyScenes
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
-from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
+from robotrials.errors import ConfigError, ContractError, NonFiniteError, RobotrialsError, VideoError, WireError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
@@ -203,7 +203,15 @@ class Worker:
             if job.kept_cameras is not None:
                 folder = spool_folder(self._root, episode.id, lease.attempt)
                 spool = EpisodeSpool(folder, task, job.kept_cameras)
-            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=self._place is None)
+            rollout = Rollout(
+                env,
+                policy,
+                task,
+                job.rename_map,
+                pulse,
+                seeds_globals=self._place is None,
+                refuses_nonfinite=job.refuses_nonfinite,
+            )
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
             if spool is not None:
                 pulse.enter("dataset")
@@ -219,15 +227,20 @@ class Worker:
                 spool.discard()
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
-            retryable = not isinstance(error, (ContractError, ConfigError))
             shared = self._place is not None and self._place.is_broken
-            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1, shared=shared)
+            return Done(
+                lease.lease,
+                record,
+                retryable=not isinstance(error, (ContractError, ConfigError, NonFiniteError)),
+                # NaN says nothing of the other episodes, however early it comes.
+                at_start=pulse.step <= 1 and not isinstance(error, NonFiniteError),
+                shared=shared,
+            )
         finally:
             if self._place is not None:
                 self._place.leave()
             pulse.lease = 0
-        if record.reward_sum is not None and not math.isfinite(record.reward_sum):
-            note = f"{episode.name}: the benchmark's rewards sum to {record.reward_sum}; averages over it have no value"
+        note = _note(episode, record, rollout.finite.words(), note)
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
         return Done(lease.lease, record, note=note)
 
@@ -282,6 +295,15 @@ class Worker:
             os._exit(UNFIT)
 
 
+def _note(episode: EpisodeSpec, record: EpisodeRecord, nonfinite: str, more: str | None) -> str | None:
+    """What is said of an episode that counts: ``nonfinite`` of its observations, and ``more``."""
+    parts = [nonfinite] if nonfinite else []
+    if record.reward_sum is not None and not math.isfinite(record.reward_sum):
+        parts.append(f"the benchmark's rewards sum to {record.reward_sum}; averages over it have no value")
+    parts += [more] if more else []
+    return f"{episode.name}: {'; '.join(parts)}" if parts else None
+
+
 def _expect(message: Message, kind: type[Message]) -> Message:
     if not isinstance(message, kind):
         raise WireError(f"expected {kind.kind}, got {message.kind}")
@@ -308,7 +330,7 @@ def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tup
         video.finish()
     except VideoError as error:
         log.error("%s", error)
-        return record, f"{lease.episode.name} has no video: {error}"
+        return record, f"it has no video: {error}"
     return replace(record, video=lease.video), None
 
 
