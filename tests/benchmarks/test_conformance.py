@@ -85,6 +85,7 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
         ("shapes later", "shapes", r"episode 0, step 5: observation.state is float64\[2\], declared as float32\[2\]"),
         ("nan", "shapes", "episode 0, step 5: observation.state holds NaN in 2 of 2 numbers"),
         ("nan at once", "shapes", "observation.state holds NaN in 1 of 2 numbers"),
+        ("infinity", "shapes", "observation.state holds infinity in 1 of 2 numbers"),
         ("share", "success", r"episode 0, step 1: success is 0\.3; right is True or False"),
     ],
 )

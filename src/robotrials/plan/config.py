@@ -9,7 +9,8 @@ from typing import Any
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """A dataclass field with a help line; ``more`` may hold ``choices`` and ``metavar``."""
+    """A dataclass field with a help line; ``more`` may hold ``choices`` and ``metavar``, and of a number the bounds
+    ``least``, ``most`` and ``above`` (more than that)."""
     metadata = {"help": help, **more}
     if isinstance(default, (dict, list)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)

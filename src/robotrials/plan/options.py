@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
+import os
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -14,6 +16,9 @@ from typing import Any, TypeVar
 from robotrials.errors import ConfigError
 
 T = TypeVar("T")
+
+MAX_INT = 2**63 - 1
+"""The largest whole number that messages, the ledger and datasets hold."""
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
@@ -42,6 +47,7 @@ def build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
         choices = fields[name].metadata.get("choices")
         if choices and given[name] not in choices:
             raise ConfigError(f"{prefix}{name} must be one of {', '.join(map(str, choices))}; got {value!r}")
+        _check_bounds(given[name], fields[name].metadata, prefix + name)
     return cls(**given)
 
 
@@ -73,6 +79,8 @@ def coerce(value: Any, hint: Any, flag: str) -> Any:
             raise ConfigError(f"{flag} must be text, got {value!r}")
         return str(value)
     if hint is Path:
+        if not isinstance(value, (str, os.PathLike)):
+            raise ConfigError(f"{flag} must be a path, got {value!r}; in YAML a name of digits needs quotes")
         return Path(value).expanduser()
     if origin is tuple or origin is list:
         items = value.split(",") if isinstance(value, str) else list(value)
@@ -84,22 +92,69 @@ def coerce(value: Any, hint: Any, flag: str) -> Any:
 
 
 def _number(value: Any, kind: type, words: str, flag: str) -> Any:
-    if isinstance(value, bool):
+    value = _without_numpy(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ConfigError(f"{flag} must be {words}, got {value!r}")
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):  # of infinity there is no whole number
-        raise ConfigError(f"{flag} must be {words}, got {value!r}") from None
+        raise ConfigError(f"{flag} must be {words}, got {_short(value)}") from None
     if kind is int and isinstance(value, float) and value != number:
         raise ConfigError(f"{flag} must be {words}, got {value!r}")
+    if kind is float and not math.isfinite(number):
+        raise ConfigError(f"{flag} must be finite, got {_short(value)}")
+    if kind is int and abs(number) > MAX_INT:
+        raise ConfigError(f"{flag} must be a whole number of 64 bits, up to {MAX_INT:,}; got {_short(value)}")
     return number
+
+
+def _check_bounds(value: Any, bounds: Mapping[str, Any], flag: str) -> None:
+    least, most, above = (bounds.get(name) for name in ("least", "most", "above"))
+    if value is None or (least is None and most is None and above is None):
+        return
+    fits = (least is None or value >= least) and (most is None or value <= most) and (above is None or value > above)
+    if not fits:
+        words = [f"at least {least}"] if least is not None else [f"above {above}"] if above is not None else []
+        words += [f"at most {most}"] if most is not None else []
+        raise ConfigError(f"{flag} must be {' and '.join(words)}, got {value}")
+
+
+def plain(value: Any, flag: str) -> Any:
+    """``value`` as JSON and messages between processes hold it: NumPy's numbers and arrays become Python's, paths text.
+
+    Raises:
+        ConfigError: it holds something else, or a number that is not finite or has more than 64 bits.
+    """
+    value = _without_numpy(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, f"{flag}.{key}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{flag}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float)):
+        return _number(value, type(value), "a number", flag)
+    raise ConfigError(f"{flag} must be numbers, text, true, false, null, lists and maps of these, got {value!r:.80}")
+
+
+def _without_numpy(value: Any) -> Any:
+    """NumPy's number as Python's, and its array as lists; anything else as it is."""
+    # Told by what it has: importing NumPy would take longer than the rest of a command line.
+    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:60]}... ({len(shown):,} characters)"
 
 
 def _mapping(value: Any, flag: str) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f'{flag} must be JSON such as {{"a": "b"}}: {error}') from None
     if not isinstance(value, Mapping):
         raise ConfigError(f"{flag} must be a map, got {value!r}")

@@ -35,8 +35,8 @@ class FiniteCheck:
         found = False
         for key in self._keys:
             value = seen.get(key)
-            # The sum is finite only if every number is, and one call of NumPy is all that most looks cost.
-            if isinstance(value, np.ndarray) and not math.isfinite(np.add.reduce(value, axis=None)):
+            # The sum is finite only if every number is, and that one call is all that most looks cost.
+            if isinstance(value, np.ndarray) and not math.isfinite(_sum(value)):
                 found = self._is_odd(key, value, step) or found
         self.count += found
 
@@ -68,3 +68,7 @@ class FiniteCheck:
                 f"{step}{_REMEDY}"
             )
         return True
+
+
+def _sum(value: np.ndarray) -> float:
+    return float(np.add.reduce(value, axis=None, dtype=np.float64))
