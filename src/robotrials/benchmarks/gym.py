@@ -38,9 +38,9 @@ class GymConfig(BenchmarkConfig):
     environment_state: tuple[str, ...] = option((), "entries joined to observation.environment_state")
     ignore: tuple[str, ...] = option((), "entries that are left out, such as a depth camera; a/b for b within a")
     image_from_render: bool = option(False, "observe what render() draws as observation.image, when it is looked at")
-    max_steps: int = option(0, "step limit of an episode; 0: the one the id is registered with")
+    max_steps: int = option(0, "step limit of an episode; 0: the one the id is registered with", least=0)
     instruction: str = option("", "the sentence that a language-conditioned policy is told")
-    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")
+    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps", least=0)
     rebuild: bool = option(False, "make the environment anew for every episode")
 
 
@@ -59,9 +59,6 @@ class Gym(Benchmark):
     def __init__(self, config: GymConfig) -> None:
         super().__init__(config)
         self._rule = parse(config.success)
-        for field in ("max_steps", "fps"):
-            if getattr(config, field) < 0:
-                raise ConfigError(f"--env.{field} must not be negative, got {getattr(config, field)}")
 
     def tasks(self) -> list[TaskSpec]:
         """As ``Benchmark.tasks``; the environment is built, once, in a process of its own.

@@ -37,8 +37,8 @@ class HubConfig(BenchmarkConfig):
     state: tuple[str, ...] = option((), "entries joined to observation.state, a/b for b within a; default: all vectors")
     environment_state: tuple[str, ...] = option((), "entries joined to observation.environment_state")
     ignore: tuple[str, ...] = option((), "entries that are left out, such as a depth camera; a/b for b within a")
-    max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
-    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")
+    max_steps: int = option(0, "step limit of an episode; 0: the environment's own", least=0)
+    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps", least=0)
     rebuild: bool = option(False, "make the environment anew for every episode")
     trust_remote_code: bool = option(False, "run the code of that repository: --trust_remote_code=true is the same")
 

@@ -34,8 +34,8 @@ class LeRobotEnvConfig(BenchmarkConfig):
     options: Mapping[str, Any] = option({}, 'further fields of that config, as JSON: {"obs_type": "pixels"}')
     plugins: tuple[str, ...] = option((), "modules to import first, because they register it")
     ignore: tuple[str, ...] = option((), "entries that are left out, such as a depth camera: depth, pixels/NAME")
-    max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
-    fps: float = option(0.0, "control rate in Hz; 0: the config's")
+    max_steps: int = option(0, "step limit of an episode; 0: the environment's own", least=0)
+    fps: float = option(0.0, "control rate in Hz; 0: the config's", least=0)
     rebuild: bool = option(False, "make the environment anew for every episode")
     trust_remote_code: bool = option(False, "for configs that run code of a Hub; --trust_remote_code=true is the same")
 

@@ -17,6 +17,10 @@ def option(default: Any, help: str, **more: Any) -> Any:
     return field(default=default, metadata=metadata)
 
 
+MAX_SEED = 2**32 - 1
+"""The largest seed that NumPy's RandomState takes, and with it most simulators."""
+
+
 @dataclass(frozen=True)
 class PolicyChoice:
     """Which policy: a registered ``type`` or an import path ``module:Class``, a ``path`` to weights or to a file of
@@ -148,7 +152,9 @@ class RunConfig:
     policy: PolicyChoice
     env: EnvChoice
     eval: EvalSettings = field(default_factory=EvalSettings)
-    seed: int | None = option(1000, "episode i of every task has seed SEED + i; null draws one and records it")
+    seed: int | None = option(
+        1000, "episode i of every task has seed SEED + i; null draws one and records it", most=MAX_SEED
+    )
     output_dir: Path | None = option(None, "run directory; default outputs/eval/DATE/TIME_JOB")
     job_name: str | None = option(None, "name of the run; default <env>_<policy>")
     rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them, as JSON")

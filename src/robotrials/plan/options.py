@@ -47,12 +47,13 @@ def build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
         choices = fields[name].metadata.get("choices")
         if choices and given[name] not in choices:
             raise ConfigError(f"{prefix}{name} must be one of {', '.join(map(str, choices))}; got {value!r}")
-        _check_bounds(given[name], fields[name].metadata, prefix + name)
+        check_bounds(given[name], fields[name].metadata, prefix + name)
     return cls(**given)
 
 
 def coerce(value: Any, hint: Any, flag: str) -> Any:
     """``value`` as type ``hint``; strings are read as a command line means them (``true``, ``null``, JSON maps)."""
+    value = _without_numpy(value)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         is_null = value is None or (isinstance(value, str) and value.lower() in ("null", "none"))
@@ -83,16 +84,19 @@ def coerce(value: Any, hint: Any, flag: str) -> Any:
             raise ConfigError(f"{flag} must be a path, got {value!r}; in YAML a name of digits needs quotes")
         return Path(value).expanduser()
     if origin is tuple or origin is list:
+        if not isinstance(value, (str, list, tuple)):
+            raise ConfigError(f"{flag} must be a list, or text with commas, got {value!r}")
         items = value.split(",") if isinstance(value, str) else list(value)
         made = [coerce(item.strip() if isinstance(item, str) else item, args[0], flag) for item in items if item != ""]
         return tuple(made) if origin is tuple else made
-    if origin in (dict, Mapping) or hint in (dict,) or getattr(origin, "__name__", "") == "Mapping":
+    if hint is dict:
         return _mapping(value, flag)
+    if origin is dict or getattr(origin, "__name__", "") == "Mapping":
+        return plain(_mapping(value, flag), flag)
     raise TypeError(f"no rule to read {flag} as {hint!r}")
 
 
 def _number(value: Any, kind: type, words: str, flag: str) -> Any:
-    value = _without_numpy(value)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ConfigError(f"{flag} must be {words}, got {value!r}")
     try:
@@ -103,19 +107,27 @@ def _number(value: Any, kind: type, words: str, flag: str) -> Any:
         raise ConfigError(f"{flag} must be {words}, got {value!r}")
     if kind is float and not math.isfinite(number):
         raise ConfigError(f"{flag} must be finite, got {_short(value)}")
-    if kind is int and abs(number) > MAX_INT:
-        raise ConfigError(f"{flag} must be a whole number of 64 bits, up to {MAX_INT:,}; got {_short(value)}")
     return number
 
 
-def _check_bounds(value: Any, bounds: Mapping[str, Any], flag: str) -> None:
-    least, most, above = (bounds.get(name) for name in ("least", "most", "above"))
-    if value is None or (least is None and most is None and above is None):
+def check_bounds(value: Any, bounds: Mapping[str, Any], flag: str) -> None:
+    """Refuse a number outside of the ``least``, ``most`` and ``above`` of its ``option``; a whole one has at most 64
+    bits. What is no number passes.
+
+    Raises:
+        ConfigError: the message names the bounds.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return
+    least, most, above = (bounds.get(name) for name in ("least", "most", "above"))
+    if isinstance(value, int) and abs(value) > MAX_INT:
+        least, most = (-MAX_INT if least is None else least), (MAX_INT if most is None else most)
     fits = (least is None or value >= least) and (most is None or value <= most) and (above is None or value > above)
+    if least == 0 and value < 0:
+        raise ConfigError(f"{flag} must not be negative, got {value}")
     if not fits:
-        words = [f"at least {least}"] if least is not None else [f"above {above}"] if above is not None else []
-        words += [f"at most {most}"] if most is not None else []
+        words = [f"at least {least:,}"] if least is not None else [f"above {above:,}"] if above is not None else []
+        words += [f"at most {most:,}"] if most is not None else []
         raise ConfigError(f"{flag} must be {' and '.join(words)}, got {value}")
 
 
@@ -127,7 +139,7 @@ def plain(value: Any, flag: str) -> Any:
     """
     value = _without_numpy(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item, f"{flag}.{key}") for key, item in value.items()}
+        return {_key(key, flag): plain(item, f"{flag}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, f"{flag}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, os.PathLike):
@@ -135,8 +147,16 @@ def plain(value: Any, flag: str) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
-        return _number(value, type(value), "a number", flag)
+        number = _number(value, type(value), "a number", flag)
+        check_bounds(number, {}, flag)
+        return number
     raise ConfigError(f"{flag} must be numbers, text, true, false, null, lists and maps of these, got {value!r:.80}")
+
+
+def _key(key: Any, flag: str) -> str:
+    if not isinstance(key, str):
+        raise ConfigError(f"{flag} must have names as keys, got {key!r}; in YAML a name of digits needs quotes")
+    return key
 
 
 def _without_numpy(value: Any) -> Any:
