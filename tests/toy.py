@@ -99,6 +99,8 @@ class ToyEnv(Env):
 
     def observe(self, cameras: Sequence[str]) -> Observation:
         seen: Observation = {"observation.state": np.array([self.position, self.goal], np.float32)}
+        if self._troubled("nan") and self._step >= 2:
+            seen["observation.state"] = np.array([self.position, np.nan], np.float32)
         for camera in cameras:
             seen[camera] = self.render()
         return seen
@@ -205,6 +207,13 @@ class Seer(Policy):
             gap = np.clip((state[1] - state[0]) / (0.5 * self.n), -1.0, 1.0)
             chunks.append(np.full((self.n, 1), gap) + session.rng.normal(0, self.noise, (self.n, 1)))
         return np.stack(chunks)
+
+
+class Steady(Seer):
+    """Goes on whatever it sees."""
+
+    def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
+        return np.ones((len(sessions), self.n, 1))
 
 
 class DiesOnce(Seer):

@@ -107,7 +107,7 @@ def evaluate(
             env=EnvChoice(_env_type(env), {**({"task": task} if task else {}), **_options(env_options, "env_options")}),
             eval=build(EvalSettings, {"n_episodes": n_episodes, **settings}, "evaluate: "),
             seed=coerce(seed, int | None, "evaluate: seed"),
-            output_dir=None if output_dir is None else Path(output_dir),
+            output_dir=coerce(output_dir, Path | None, "evaluate: output_dir"),
             rename_map=_options(rename_map, "rename_map"),
             stats=build(StatsSettings, {"interval": interval}, "evaluate: "),
             until=coerce(until, str | None, "evaluate: until"),
@@ -120,6 +120,9 @@ def evaluate(
 
 def _options(given: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     made: dict[str, Any] = coerce({} if given is None else given, dict, f"evaluate: {name}")
+    for key in made:
+        if not isinstance(key, str):
+            raise ConfigError(f"evaluate: {name} maps names to values, got {key!r} as a name")
     return made
 
 

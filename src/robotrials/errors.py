@@ -22,6 +22,13 @@ class ContractError(RobotrialsError):
     """
 
 
+class NonFiniteError(RobotrialsError):
+    """Raised when a benchmark shows NaN or infinity and ``--eval.nonfinite=error`` asks for that to be an error.
+
+    An episode is a function of its spec, so such an episode is not retried.
+    """
+
+
 class IdentityError(RobotrialsError):
     """Raised when a run directory holds a run of another identity; the message lists what differs."""
 

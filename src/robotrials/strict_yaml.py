@@ -13,7 +13,13 @@ from robotrials.errors import ConfigError
 
 class _StrictLoader(yaml.SafeLoader):
     """A safe loader that refuses a key given twice, where YAML's own rule is that the last one wins, silently; and an
-    alias inside of what it names, which would be a map without an end."""
+    alias inside of what it names, which would be a map without an end. A date is text, as it is written: no option is
+    one, and folders and names are called by them."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  as the base class declares it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -59,7 +65,7 @@ def read_yaml(path: Path, flag: str = "") -> Any:
         raise ConfigError(f"{path} is not valid YAML: {_where(error)}") from None
     except RecursionError:
         raise ConfigError(f"{path} is not valid YAML: it is nested too deeply") from None
-    except ValueError as error:  # a date that no calendar has, a number of thousands of digits
+    except ValueError as error:  # a number of thousands of digits
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
 
 

@@ -101,6 +101,8 @@ class FaultyEnv(ToyEnv):
             seen["observation.state"] = seen["observation.state"].astype(np.float64)  # type: ignore[union-attr]
         if self.fault == "nan" and self._step > 4:
             seen["observation.state"] = np.full(2, np.nan, np.float32)
+        if self.fault == "infinity":
+            seen["observation.state"] = np.array([np.inf, self.goal], np.float32)
         if self.fault == "nan at once":
             seen["observation.state"] = np.array([np.nan, self.goal], np.float32)
         if self.fault == "own arrays":

@@ -90,6 +90,7 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
         ("nan at once", "shapes", "observation.state holds NaN in 1 of 2 numbers"),
         ("solved at once", "start", "all 2 episodes are solved at the first step"),
         ("no picture", "picture", "Faulty draws nothing; videos are left out"),
+        ("infinity", "shapes", "observation.state holds infinity in 1 of 2 numbers"),
         ("share", "success", r"episode 0, step 1: success is 0\.3; right is True or False"),
     ],
 )

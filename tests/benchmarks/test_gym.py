@@ -241,6 +241,8 @@ def test_whole_numbers_are_the_nearest() -> None:
     env.reset(episode(task, 0))
     env.step(np.array([0.9, -1.6, 2.4]))
     assert np.asarray(env.observe([])["observation.state"]).tolist() == [1.0, -2.0, 2.0]
+    env.step(np.array([300.0, -1e30, 9.4]))  # its bounds are -9 and 9
+    assert np.asarray(env.observe([])["observation.state"]).tolist() == [9.0, -9.0, 9.0]
     env.close()
 
 

@@ -44,7 +44,7 @@ def test_vectors_without_lerobots_names_are_joined_in_the_order_of_the_space() -
     space = spaces.Dict({"b": vector(2), "a": vector(1), "index": spaces.Discrete(4), "camera": image(6, 8, 1)})
     layout = lay_out(space)
     assert {key: f.shape for key, f in layout.features.items()} == {
-        "observation.images.camera": (6, 8, 1),
+        "observation.images.camera": (6, 8, 3),
         "observation.state": (3,),
     }
     order = list(space.spaces)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from robotrials.benchmarks.base import Env
+from robotrials.benchmarks.lerobot_env import _check_cameras, _without
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice
@@ -20,6 +21,21 @@ from tests.benchmarks.scenes import IMAGE, episode
 def test_a_config_is_needed() -> None:
     with pytest.raises(ConfigError, match=r"--env\.config is needed"):
         make_benchmark(EnvChoice("lerobot_env"))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("pixels/top", {"pixels": {"top": np.zeros((20, 30), np.uint8)}}),
+        ("pixels", {"pixels": np.zeros((20, 30, 3), np.float32)}),
+        ("pixels", {"pixels": np.zeros((3, 20, 30), np.uint8)}),
+        ("depth", {"depth": np.zeros((20, 30), np.float32), "agent_pos": np.zeros(2)}),
+    ],
+)
+def test_a_camera_that_lerobot_would_not_read_as_one_is_refused_unless_left_out(name: str, shown: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"{name}, .*, looks like a camera.* --env\.ignore={name}"):
+        _check_cameras(shown)
+    _check_cameras(_without(shown, frozenset([name])))
 
 
 def bridge(**options: Any) -> tuple[TaskSpec, Env]:

@@ -90,6 +90,23 @@ def test_one_environment_is_the_same_however_it_came(made) -> None:
     sim.close()
 
 
+@pytest.mark.parametrize("vector", [False, True], ids=["one", "sync"])
+def test_actions_of_integers_are_rounded_and_clipped(vector) -> None:
+    class Gripper(Point):
+        action_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
+
+        def step(self, action):
+            self.got = action
+            return super().step(action)
+
+    inner = Gripper()
+    inner.action_space = Gripper.action_space
+    sim = SingleEnv(gymnasium.vector.SyncVectorEnv([lambda: inner]) if vector else inner)
+    sim.reset(seed=3)
+    sim.step(np.array([300.0, 43.9]))
+    assert (inner.got.dtype, inner.got.tolist()) == (np.uint8, [255, 44])
+
+
 def test_attributes_of_what_wrappers_hold_are_found() -> None:
     sim = SingleEnv(gymnasium.wrappers.TimeLimit(Point(), 3))
     assert sim.attribute("_max_episode_steps") == 3

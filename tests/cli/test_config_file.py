@@ -31,6 +31,19 @@ def refusal(path: Path, text: str, *words: str) -> str:
     return str(caught.value)
 
 
+def test_a_date_is_text_as_it_is_written(tmp_path: Path) -> None:
+    text = f"{BOTH}output_dir: 2026-11-30\njob_name: 2026-1-3\npolicy.when: 2026-13-77\n"
+    config = load(tmp_path / "run.yaml", text).config
+    assert (config.output_dir, config.job_name) == (Path("2026-11-30"), "2026-1-3")
+    assert config.policy.options == {"when": "2026-13-77"}
+
+
+def test_a_path_of_digits_alone_needs_quotes(tmp_path: Path) -> None:
+    words = refusal(tmp_path / "run.yaml", f"{BOTH}output_dir: 0123\n")  # YAML reads it as 83
+    assert "output_dir must be a path, got 83; in YAML a name of digits needs quotes" in words
+    assert load(tmp_path / "run.yaml", f"{BOTH}output_dir: '0123'\n").config.output_dir == Path("0123")
+
+
 def test_a_file_holds_the_same_names_nested(run_yaml: Path) -> None:
     text = """
     policy: {path: weights.onnx, type: onnx, threads: 2}

@@ -314,10 +314,10 @@ def test_options_come_back_as_they_were_written(options: dict[tuple[str, str], s
 
 
 @given(
-    n_episodes=st.integers(),
-    step_timeout=st.floats(allow_nan=False),
+    n_episodes=st.integers(-(2**63) + 1, 2**63 - 1),
+    step_timeout=st.floats(allow_nan=False, allow_infinity=False),
     exact=st.booleans(),
-    seed=st.none() | st.integers(),
+    seed=st.none() | st.integers(-(2**63) + 1, 2**32 - 1),
     rename_map=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
 )
 def test_typed_flags_come_back_as_their_values(

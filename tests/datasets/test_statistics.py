@@ -32,6 +32,29 @@ def test_a_constant_has_no_deviation_and_flags_count_as_zero_and_one() -> None:
     assert plain(in_pieces(np.array([True, False, False, False])).result())["mean"] == [0.25]
 
 
+def test_what_is_not_finite_is_left_out_entry_by_entry_and_counted() -> None:
+    values = np.random.default_rng(0).normal(3.0, 2.0, (300, 4))
+    values[7, 0], values[8, 0], values[250, 1] = np.nan, np.inf, -np.inf
+    values[:, 3] = np.nan
+    whole = in_pieces(values, 1, 7, 200)
+    assert whole.nonfinite == 303
+    stats = whole.result()
+    for entry in range(3):
+        exact = values[np.isfinite(values[:, entry]), entry]
+        for name, expected in {
+            "min": exact.min(),
+            "max": exact.max(),
+            "mean": exact.mean(),
+            "std": exact.std(),
+            **{name: np.quantile(exact, q) for name, q in QUANTILES.items()},
+        }.items():
+            np.testing.assert_allclose(stats[name][entry], expected, rtol=1e-12, err_msg=name)
+    assert {name: value[3] for name, value in stats.items() if name != "count"} == dict.fromkeys(
+        ["min", "max", "mean", "std", *QUANTILES], 0.0
+    )
+    assert stats["count"] == [300]
+
+
 def test_more_rows_than_are_held_leave_quantiles_of_every_other_row() -> None:
     values = np.arange(1000.0)
     stats = in_pieces(values, 300, 333, rows=130)

@@ -36,6 +36,7 @@ FULL = EpisodeRecord(
     video="videos/easy/push-v3/3.mp4",
     error=None,
     started_at=1.7e9 + 1 / 3,
+    nonfinite=12,
 )
 
 
@@ -294,6 +295,24 @@ def test_a_ledger_with_a_scrambled_page_is_refused(tmp_path: Path) -> None:
         file.write(b"\xff" * 4096)
     with pytest.raises(LedgerError, match=r"damaged.*\.recover"):
         Ledger.open(path)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_ledger_from_before_observations_were_looked_through_is_read(tmp_path: Path, read_only: bool) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.create(path, {}) as ledger:
+        ledger.record([(FULL, True)])
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE attempts DROP COLUMN nonfinite")
+    connection.commit()
+    connection.close()
+    older = dataclasses.replace(FULL, nonfinite=0)
+    with Ledger.open(path, read_only=read_only) as ledger:
+        assert list(ledger.accepted()) == [older]
+        if not read_only:
+            newer = dataclasses.replace(FULL, episode=4)
+            ledger.record([(newer, True)])
+            assert list(ledger.accepted()) == [older, newer]
 
 
 def test_a_row_that_cannot_be_read_is_named_and_refused(tmp_path: Path) -> None:

@@ -101,6 +101,22 @@ def test_no_camera_is_drawn_twice_for_policy_video_and_dataset(kept_run: Path) -
             assert record.renders == record.steps + 1
 
 
+def test_nan_stays_in_the_rows_and_out_of_the_statistics(tmp_path: Path) -> None:
+    config = toy_config(
+        tmp_path / "run", "tests.toy:Steady", tasks="a", trouble="nan@a/1", dataset=tmp_path / "ds", n_episodes=2
+    )
+    made = run(config).dataset
+    assert made is not None
+    states = np.array([row["observation.state"] for row in rows(tmp_path / "ds")])
+    odd = int(np.isnan(states).sum())
+    assert odd > 1
+    assert made.nonfinite == {"observation.state": odd}
+    assert json.loads((tmp_path / "ds/meta/robotrials.json").read_text())["nonfinite"] == {"observation.state": odd}
+    stats = json.loads((tmp_path / "ds/meta/stats.json").read_text())["observation.state"]
+    np.testing.assert_allclose(stats["mean"], np.nanmean(states, axis=0))
+    np.testing.assert_allclose(stats["q50"], np.nanquantile(states, 0.5, axis=0))
+
+
 def test_episodes_that_time_out_are_in_it(tmp_path: Path) -> None:
     result = run(toy_config(tmp_path / "run", "zero", tasks="a", n_episodes=2, dataset=tmp_path / "ds"))
     assert result.dataset is not None

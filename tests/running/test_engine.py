@@ -221,6 +221,38 @@ def test_nan_in_some_episodes_is_an_error_of_those_and_is_not_retried(tmp_path: 
         assert len(ledger.attempts_of(1)) == 1
 
 
+OFTEN = {"policy_options": {"n": 2}}
+"""Looks at every other step, so that what is wrong at the second is seen."""
+
+
+def test_nan_that_is_observed_is_said_and_counted_for_its_episode(tmp_path: Path) -> None:
+    listener = Listener()
+    result = run(
+        toy_config(tmp_path / "run", "tests.toy:Steady", tasks="a", trouble="nan@a/1+nan@a/4", **OFTEN), listener
+    )
+    assert result.complete
+    assert result.summary.overall.n_nonfinite == 2
+    said = [text for text in listener.messages if "held NaN or infinity in" in text]
+    assert sorted(text.split(":")[0] for text in said) == ["toys/a/1", "toys/a/4"]
+    with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
+        counts = [record.nonfinite for record in ledger.accepted()]
+    assert [n > 0 for n in counts] == [False, True, False, False, True, False]
+    metrics = json.loads((tmp_path / "run/eval_info.json").read_text())["per_task"][0]["metrics"]
+    assert metrics["nonfinite_observations"] == counts
+
+
+def test_where_nan_is_refused_only_its_episodes_err_and_once_each(tmp_path: Path) -> None:
+    config = toy_config(
+        tmp_path / "run", "tests.toy:Steady", tasks="a", trouble="nan@a/0+nan@a/4", nonfinite="error", **OFTEN
+    )
+    result = run(config)
+    assert (result.summary.overall.n_finished, result.summary.overall.n_errors) == (4, 2)
+    with Ledger.open(tmp_path / "run/ledger.sqlite", read_only=True) as ledger:
+        assert [len(ledger.attempts_of(number)) for number in range(6)] == [1] * 6
+    with pytest.raises(IdentityError, match="nonfinite"):
+        prepare(replace(config, eval=replace(config.eval, nonfinite="warn")))
+
+
 def test_policy_that_cannot_be_made_ends_the_run_with_its_message(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="could not make the policy: ValueError: weights are corrupt"):
         run(toy_config(tmp_path / "run", "tests.toy:Unbuildable"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robotrials.errors import ContractError, NoPictureError, VideoError
+from robotrials.errors import ContractError, NonFiniteError, NoPictureError, VideoError
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import Policy
 from robotrials.results.record import EndReason
@@ -121,6 +121,53 @@ def test_missing_success_signal_is_an_error_and_no_failure() -> None:
     env = toy.ToyEnv(toy.ToyConfig(trouble="no_success@a/0"))
     with pytest.raises(ContractError, match="no success signal at step 1"):
         play(toy.Seer(), env=env)
+
+
+class Shaky(toy.ToyEnv):
+    """Its position is not finite from step 7 to step 11."""
+
+    def observe(self, cameras):
+        seen = super().observe(cameras)
+        if 7 <= self._step <= 11:
+            seen["observation.state"][0] = self.odd
+        return seen
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_observations_that_are_not_finite_are_counted_and_change_nothing(odd: float) -> None:
+    env = Shaky(toy.ToyConfig())
+    env.odd = odd
+    rollout = Rollout(env, toy.Steady(n=5), TASK, {}, Pulse())
+    record = rollout.run(PLAN.episodes[0], 1, "w0", None)
+    assert record.nonfinite == 1  # it looks at steps 0, 5, 10, ...
+    assert rollout.finite.words() == (
+        f"observation.state held NaN or infinity in 1 of {record.looks} observations, first at step 10"
+    )
+    plain = play(toy.Steady(n=5))
+    assert (outcome(record), plain.nonfinite) == (outcome(plain), 0)
+
+
+def test_numbers_that_are_finite_and_whose_sum_is_not_are_finite() -> None:
+    class Huge(toy.ToyEnv):
+        def observe(self, cameras):
+            return {**super().observe(cameras), "observation.state": np.full(2, 3e38, np.float32)}
+
+    assert play(toy.Steady(n=5), env=Huge(toy.ToyConfig())).nonfinite == 0
+
+
+def test_where_they_are_refused_the_episode_is_an_error_that_names_key_and_step() -> None:
+    env = Shaky(toy.ToyConfig())
+    env.odd = np.nan
+    rollout = Rollout(env, toy.Steady(n=5), TASK, {}, Pulse(), refuses_nonfinite=True)
+    with pytest.raises(NonFiniteError, match=r"1 of 2 numbers of observation\.state are NaN or infinite at step 10"):
+        rollout.run(PLAN.episodes[0], 1, "w0", None)
+
+
+def test_a_nan_action_after_a_nan_observation_says_so() -> None:
+    env = Shaky(toy.ToyConfig())
+    env.odd = np.nan
+    with pytest.raises(ContractError, match=r"not finite numbers at its call 3 .*held NaN .* first at step 10"):
+        play(toy.Seer(n=5), env=env)
 
 
 @pytest.mark.parametrize("told", [0.3, float("nan"), -1, "yes", np.float32(0.5)])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
@@ -45,10 +45,10 @@ class AlohaConfig(BenchmarkConfig):
     task: str = option("AlohaInsertion-v0", f"tasks, comma-separated: {', '.join(TASKS)}")
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos", "agent_pos"))
     camera_names: tuple[str, ...] = option(("top",), f"cameras observed, of {', '.join(CAMERAS)}; LeRobot's is top")
-    observation_width: int = option(640, "width of the images in pixels")
-    observation_height: int = option(480, "height of the images in pixels")
-    episode_length: int = option(400, "step limit of an episode")
-    fps: int = option(50, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only")
+    observation_width: int = option(640, "width of the images in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(480, "height of the images in pixels", least=1, most=MAX_SIDE)
+    episode_length: int = option(400, "step limit of an episode", least=1)
+    fps: int = option(50, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only", least=1)
 
 
 class Aloha(Benchmark):
@@ -69,7 +69,6 @@ class Aloha(Benchmark):
 
     def __init__(self, config: AlohaConfig) -> None:
         super().__init__(config)
-        config.require_at_least_one("episode_length", "observation_width", "observation_height")
         config.require_fps(CONTROL_HZ, "aloha")
         for camera in config.camera_names:
             if camera not in CAMERAS:

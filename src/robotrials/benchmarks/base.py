@@ -23,6 +23,10 @@ Observation = dict[str, np.ndarray | str]
 """LeRobot keys to values: images (H, W, C) uint8, states (D,) float32, ``task`` the instruction."""
 
 
+MAX_SIDE = 16384
+"""Pixels that a side of an image may have, as most GPUs and OpenGL's software renderers allow."""
+
+
 class StepOutcome(NamedTuple):
     """What one step returned. ``success`` is None when the simulator said nothing, which is an error, not a failure."""
 

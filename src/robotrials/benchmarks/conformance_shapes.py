@@ -18,8 +18,10 @@ def entry_problem(value: Any, feature: Feature) -> str | None:
         return f"is a {type(value).__name__}, declared as {feature}"
     if value.shape != feature.shape or value.dtype != feature.dtype:
         return f"is {value.dtype}{list(value.shape)}, declared as {feature}"
-    if value.dtype.kind == "f" and np.isnan(value).any():
-        return f"holds NaN in {int(np.isnan(value).sum())} of {value.size} numbers"
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        odd = ~np.isfinite(value)
+        word = "NaN" if np.isnan(value[odd]).all() else "NaN or infinity" if np.isnan(value).any() else "infinity"
+        return f"holds {word} in {int(odd.sum())} of {value.size} numbers"
     return None
 
 

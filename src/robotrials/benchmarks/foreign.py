@@ -46,8 +46,8 @@ class Reader(Protocol):
 class PlainReader:
     """By the layout that ``--env.type=gym`` uses (``gym_layout``)."""
 
-    def __init__(self, sim: SingleEnv) -> None:
-        self._reader = ObservationReader(sim.observation_space, sim.name)
+    def __init__(self, reader: ObservationReader) -> None:
+        self._reader = reader
 
     def __call__(self, raw: Any, sentence: str, cameras: Sequence[str] | None) -> Observation:
         return self._reader.read(raw, tuple(self._reader.layout.images) if cameras is None else cameras)

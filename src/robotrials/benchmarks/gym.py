@@ -36,10 +36,11 @@ class GymConfig(BenchmarkConfig):
     end_on_success: bool = option(False, "end an episode at its first success, even if the environment goes on")
     state: tuple[str, ...] = option((), "entries joined to observation.state, a/b for b within a; default: all vectors")
     environment_state: tuple[str, ...] = option((), "entries joined to observation.environment_state")
+    ignore: tuple[str, ...] = option((), "entries that are left out, such as a depth camera; a/b for b within a")
     image_from_render: bool = option(False, "observe what render() draws as observation.image, when it is looked at")
-    max_steps: int = option(0, "step limit of an episode; 0: the one the id is registered with")
+    max_steps: int = option(0, "step limit of an episode; 0: the one the id is registered with", least=0)
     instruction: str = option("", "the sentence that a language-conditioned policy is told")
-    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")
+    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps", least=0)
     rebuild: bool = option(False, "make the environment anew for every episode")
 
 
@@ -59,9 +60,6 @@ class Gym(Benchmark):
     def __init__(self, config: GymConfig) -> None:
         super().__init__(config)
         self._rule = parse(config.success)
-        for field in ("max_steps", "fps"):
-            if getattr(config, field) < 0:
-                raise ConfigError(f"--env.{field} must not be negative, got {getattr(config, field)}")
 
     def tasks(self) -> list[TaskSpec]:
         """As ``Benchmark.tasks``; the environment is built, once, in a process of its own.
@@ -90,13 +88,14 @@ class Gym(Benchmark):
     def _recipe(self, name: str) -> Recipe:
         config = self.config
         return Recipe(
-            name,
-            config.imports,
-            config.kwargs,
-            config.max_steps,
-            config.state,
-            config.environment_state,
-            config.image_from_render,
+            id=name,
+            imports=config.imports,
+            kwargs=config.kwargs,
+            max_steps=config.max_steps,
+            state=config.state,
+            environment_state=config.environment_state,
+            draws=config.image_from_render,
+            ignore=config.ignore,
         )
 
     def _spec(self, name: str, look: Look) -> TaskSpec:
@@ -106,7 +105,8 @@ class Gym(Benchmark):
             raise ConfigError(f"--env.id={name} is registered without a step limit: give --env.max_steps")
         video = IMAGE if config.image_from_render else None
         if not look.draws:  # the video shows what is observed, if anything
-            video = next((key for key, feature in look.observations.items() if feature.is_image), None)
+            shown = look.observations.items()
+            video = next((key for key, f in shown if f.is_image and f.shape[2] == 3), None)
         return TaskSpec(
             suite=name,
             name=name,

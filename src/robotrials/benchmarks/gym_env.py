@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
+from robotrials.benchmarks.gym_action import ActionFitter
 from robotrials.benchmarks.gym_answers import read_reset, read_step
 from robotrials.benchmarks.gym_layout import IMAGE
 from robotrials.benchmarks.gym_picture import DRAWS, FILM, picture_of
@@ -30,8 +31,8 @@ class Recipe:
     """What makes one environment and says how to look at it; all of it from ``--env.*``.
 
     ``imports`` are modules that register ids, ``kwargs`` goes to ``gymnasium.make``, ``max_steps`` of 0 leaves the step
-    limit that the id is registered with. ``state`` and ``environment_state`` as in ``lay_out``. ``draws``: what
-    ``render()`` draws is observed as ``observation.image``.
+    limit that the id is registered with. ``state``, ``environment_state`` and ``ignore`` as in ``lay_out``. ``draws``:
+    what ``render()`` draws is observed as ``observation.image``.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Recipe:
     state: tuple[str, ...] = ()
     environment_state: tuple[str, ...] = ()
     draws: bool = False
+    ignore: tuple[str, ...] = ()
 
 
 def make_simulator(recipe: Recipe) -> Any:
@@ -111,7 +113,12 @@ def reader_of(simulator: Any, recipe: Recipe) -> ObservationReader:
     Raises:
         ConfigError: as ``lay_out`` does.
     """
-    return ObservationReader(simulator.observation_space, recipe.id, recipe.state, recipe.environment_state)
+    try:
+        return ObservationReader(
+            simulator.observation_space, recipe.id, recipe.state, recipe.environment_state, recipe.ignore
+        )
+    except ConfigError as error:
+        raise ConfigError(f"--env.id={recipe.id}: {error}") from None
 
 
 class GymEnv(Env):
@@ -136,6 +143,7 @@ class GymEnv(Env):
     def _make(self) -> None:
         self._sim = make_simulator(self._recipe)
         self._reader = reader_of(self._sim, self._recipe)
+        self._fit = ActionFitter(self._sim.action_space)
         self._still = StillPhysics(self._sim.unwrapped)
         self._fresh = True
 
@@ -162,13 +170,8 @@ class GymEnv(Env):
         return observation
 
     def step(self, action: np.ndarray) -> StepOutcome:
-        """Apply (A,), in the dtype and shape of the environment's action space: whole numbers are the nearest ones.
-        Nothing is clipped to its bounds."""
-        space = self._sim.action_space
-        command = np.asarray(action)
-        if space.dtype.kind in "biu":
-            command = np.rint(command)
-        answer = self._sim.step(command.astype(space.dtype).reshape(space.shape))
+        """Apply (A,), fitted to the environment's action space (``gym_action``)."""
+        answer = self._sim.step(self._fit(action))
         self._raw, reward, terminated, truncated, info = read_step(answer, self._task.name)
         success = self._success.read(reward, terminated, truncated, info)
         ended = terminated or (self._ends_on_success and bool(success))

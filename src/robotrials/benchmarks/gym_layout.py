@@ -1,6 +1,6 @@
 """From a Gymnasium observation space to LeRobot's names.
 
-Images (uint8, three axes) become ``observation.image`` or ``observation.images.<name>``; vectors of numbers are put
+Cameras (``gym_cameras``) become ``observation.image`` or ``observation.images.<name>``; vectors of numbers are put
 together to ``observation.state`` and ``observation.environment_state``. The keys that LeRobot's own environments use
 (``pixels``, ``agent_pos``, ``environment_state``) mean what they mean there.
 """
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.errors import ConfigError
+from robotrials.benchmarks.gym_cameras import Camera, camera_of
+from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.options import nearest
 from robotrials.plan.task import Feature
 
@@ -22,48 +23,59 @@ IMAGE, IMAGES = "observation.image", "observation.images."
 STATE, FULL_STATE = "observation.state", "observation.environment_state"
 
 Path = tuple[str, ...]
-"""Keys from the observation down to an entry; empty: the observation itself."""
+"""Keys from the observation down to an entry (of a tuple, its position); empty: the observation itself."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """``images``: key to entry, and whether its channels come first; ``vectors``: key to the entries joined in it."""
+    """``images``: key to entry and how it is read; ``vectors``: key to the entries joined in it."""
 
-    images: Mapping[str, tuple[Path, bool]] = field(default_factory=dict)
+    images: Mapping[str, tuple[Path, Camera]] = field(default_factory=dict)
     vectors: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     features: Mapping[str, Feature] = field(default_factory=dict)
 
     def read(self, raw: Any, cameras: Sequence[str]) -> Observation:
-        """The vectors, float32 (D,), and those images of ``cameras`` that are in the observation, uint8 (H, W, C)."""
+        """The vectors, float32 (D,), and those images of ``cameras`` that are in the observation, uint8 (H, W, C).
+
+        Raises:
+            ContractError: an entry is missing, or is not what the space declares.
+        """
         observation: Observation = {}
         for key, paths in self.vectors.items():
-            parts = [np.asarray(_at(raw, path)).reshape(-1) for path in paths]
+            parts = [_numbers(_at(raw, path), path) for path in paths]
             observation[key] = np.concatenate(parts).astype(np.float32)
         for key in cameras:
             if key in self.images:
-                path, channels_first = self.images[key]
-                picture = np.asarray(_at(raw, path))
-                observation[key] = np.array(np.moveaxis(picture, 0, -1) if channels_first else picture, order="C")
+                path, picture = self.images[key]
+                observation[key] = picture.read(_at(raw, path))
         return observation
 
 
-def lay_out(space: Any, state: Sequence[str] = (), environment_state: Sequence[str] = ()) -> Layout:
-    """The layout of ``space``, a ``gymnasium.spaces`` Box or Dict.
+def lay_out(
+    space: Any, state: Sequence[str] = (), environment_state: Sequence[str] = (), ignore: Sequence[str] = ()
+) -> Layout:
+    """The layout of ``space``, a ``gymnasium.spaces`` Box, Dict or Tuple.
 
-    ``state`` and ``environment_state`` name the entries joined there, in that order (``a/b`` for b within a). When
-    neither is given, ``agent_pos`` and ``environment_state`` are taken where the space has ``agent_pos``, else
-    ``observation.state`` holds every vector in the order of the space.
+    ``state`` and ``environment_state`` name the entries joined there, in that order (``a/b`` for b within a), whatever
+    they look like. When neither is given, ``agent_pos`` and ``environment_state`` are taken where the space has
+    ``agent_pos``, else ``observation.state`` holds every vector in the order of the space. Entries that ``ignore``
+    names are left out.
 
     Raises:
-        ConfigError: an entry that is not there or is no vector, two entries that would have one name, or nothing that
-            could be observed.
+        ConfigError: an entry that is not there or is no vector, one that looks like a camera and cannot be converted,
+            two entries that would have one name, or nothing that could be observed.
     """
-    entries = dict(_entries(space, ()))
-    pictures = {path: box for path, box in entries.items() if _is_image(box)}
+    entries = _without(dict(_entries(space, ())), ignore)
+    named = {*state, *environment_state}
+    pictures = {
+        path: picture
+        for path, box in entries.items()
+        if _name(path) not in named and (picture := camera_of(_title(path), box, _remedy(path))) is not None
+    }
     numbers = _name_vectors([path for path, box in entries.items() if path not in pictures and _is_vector(box)])
     images = _name_images(pictures)
     vectors = _choose(numbers, state, environment_state)
-    features = {key: Feature(_shape(pictures[path], first), "uint8") for key, (path, first) in images.items()}
+    features = {key: picture.feature for key, (_, picture) in images.items()}
     for key, paths in vectors.items():
         features[key] = Feature((sum(_size(entries[path]) for path in paths),))
     if not features:
@@ -73,9 +85,29 @@ def lay_out(space: Any, state: Sequence[str] = (), environment_state: Sequence[s
 
 def _entries(space: Any, path: Path) -> list[tuple[Path, Any]]:
     children = getattr(space, "spaces", None)
+    if isinstance(children, (tuple, list)):
+        children = dict(enumerate(children))
     if not isinstance(children, Mapping):
         return [(path, space)]
     return [entry for key, child in children.items() for entry in _entries(child, (*path, str(key)))]
+
+
+def _without(entries: Mapping[Path, Any], ignore: Sequence[str]) -> dict[Path, Any]:
+    names = [_name(path) for path in entries]
+    for name in ignore:
+        if name not in names:
+            raise ConfigError(f"--env.ignore={name}: no such entry{nearest(name, names)}; {', '.join(names)}")
+    return {path: box for path, box in entries.items() if _name(path) not in ignore}
+
+
+def _remedy(path: Path) -> str:
+    if not path:
+        return "Convert it in a wrapper of the environment"
+    name = _name(path)
+    return (
+        f"Leave it out with --env.ignore={name}, take it as numbers with --env.state={name},..., or convert it in a "
+        "wrapper of the environment"
+    )
 
 
 def _choose(
@@ -108,9 +140,9 @@ def _name_vectors(paths: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def _name_images(pictures: Mapping[Path, Any]) -> dict[str, tuple[Path, bool]]:
-    named: dict[str, tuple[Path, bool]] = {}
-    for path, box in pictures.items():
+def _name_images(pictures: Mapping[Path, Camera]) -> dict[str, tuple[Path, Camera]]:
+    named: dict[str, tuple[Path, Camera]] = {}
+    for path, picture in pictures.items():
         inner = path[1:] if path[:1] == ("pixels",) else path
         key = IMAGES + "_".join(inner) if inner else IMAGE
         if key in named:
@@ -118,27 +150,14 @@ def _name_images(pictures: Mapping[Path, Any]) -> dict[str, tuple[Path, bool]]:
                 f"{_name(named[key][0])} and {_name(path)} would both be {key}: rename one of these entries, in a "
                 "wrapper of the environment"
             )
-        named[key] = (path, _channels_first(box))
+        named[key] = (path, picture)
     return named
 
 
-def _is_image(box: Any) -> bool:
-    return np.dtype(getattr(box, "dtype", None) or "O") == np.uint8 and len(box.shape or ()) == 3
-
-
 def _is_vector(box: Any) -> bool:
-    # Discrete has a dtype and the shape (), and is an index, not a quantity; so is MultiDiscrete.
+    # Discrete has a dtype and the shape (), and is an index, not a quantity; so is MultiDiscrete. Neither has bounds.
     is_box = all(hasattr(box, name) for name in ("low", "high"))
-    return is_box and np.dtype(box.dtype).kind in "biuf" and len(box.shape) >= 1
-
-
-def _channels_first(box: Any) -> bool:
-    return box.shape[0] in (1, 3, 4) and box.shape[-1] not in (1, 3, 4)
-
-
-def _shape(box: Any, channels_first: bool) -> tuple[int, ...]:
-    shape = tuple(int(n) for n in box.shape)
-    return (*shape[1:], shape[0]) if channels_first else shape
+    return is_box and np.dtype(box.dtype).kind in "biuf"
 
 
 def _size(box: Any) -> int:
@@ -149,7 +168,23 @@ def _name(path: Path) -> str:
     return "/".join(path)
 
 
+def _title(path: Path) -> str:
+    return _name(path) or "the observation"
+
+
+def _numbers(value: Any, path: Path) -> np.ndarray:
+    numbers = np.asarray(value).reshape(-1)
+    if numbers.dtype.kind not in "biuf":
+        where = f"{_name(path)} of the environment's observation" if path else "the environment's observation"
+        raise ContractError(f"{where} is {value!r:.80}, not numbers")
+    return numbers
+
+
 def _at(raw: Any, path: Path) -> Any:
-    for key in path:
-        raw = raw[key]
+    for depth, key in enumerate(path):
+        try:
+            raw = raw[int(key)] if isinstance(raw, (tuple, list)) else raw[key]
+        except (KeyError, IndexError, TypeError):
+            missing = _name(path[: depth + 1])
+            raise ContractError(f"the environment's observation lacks {missing}, which its space declares") from None
     return raw

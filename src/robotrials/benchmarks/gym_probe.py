@@ -168,7 +168,7 @@ def _flag(question: dict[str, Any]) -> str:
 
 def _look(question: dict[str, Any], closing: ExitStack) -> dict[str, Any]:
     recipe = question["recipe"]
-    for name in ("imports", "state", "environment_state"):
+    for name in ("imports", "state", "environment_state", "ignore"):
         recipe[name] = tuple(recipe[name])
     return look_here(Recipe(**recipe), question["success"], closing)
 

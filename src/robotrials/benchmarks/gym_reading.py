@@ -22,16 +22,24 @@ _PICTURES_IN_A_BATCH = 4
 
 
 class ObservationReader:
-    """Reads what the environment ``who`` shows in ``space``; ``state`` and ``environment_state`` as in ``lay_out``.
+    """Reads what the environment ``who`` shows in ``space``; ``state``, ``environment_state`` and ``ignore`` as in
+    ``lay_out``.
 
     Raises:
         ConfigError: as ``lay_out`` does.
     """
 
-    def __init__(self, space: Any, who: str, state: Sequence[str] = (), environment_state: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        space: Any,
+        who: str,
+        state: Sequence[str] = (),
+        environment_state: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+    ) -> None:
         self._space = _without_batch(space)
         self._who = who
-        self.layout: Layout = lay_out(self._space, state, environment_state)
+        self.layout: Layout = lay_out(self._space, state, environment_state, ignore)
 
     def read(self, raw: Any, cameras: Sequence[str]) -> Observation:
         """All vectors, and the images of ``cameras``.
@@ -64,6 +72,8 @@ class _View:
 
     def __getitem__(self, key: str) -> Any:
         raw, path = self._raw, f"{self._path}{key}"
+        if isinstance(raw, (tuple, list)):
+            raw = {str(position): entry for position, entry in enumerate(raw)}
         if not isinstance(raw, Mapping):
             raise ContractError(
                 f"{self._who}: its observation{_at(self._path)} is a {type(raw).__name__}, but its observation space "
@@ -74,17 +84,25 @@ class _View:
             raise ContractError(
                 f"{self._who}: its observation lacks {path}, which its observation space declares; it has {has}"
             )
-        return _view(raw[key], self._space.spaces[key], self._who, f"{path}/")
+        return _view(raw[key], _children(self._space)[key], self._who, f"{path}/")
 
 
 def _view(raw: Any, space: Any, who: str, path: str) -> Any:
     if raw is None:
         raise ContractError(f"{who}: its observation{_at(path)} is None; its observation space declares {space}")
-    if isinstance(getattr(space, "spaces", None), Mapping):
+    if _children(space):
         return _View(raw, space, who, path)
     value: Any = np.asarray(as_numpy(raw))
     batch = (1, *(space.shape or ()))
     return np.squeeze(value, axis=0) if value.shape == batch else value
+
+
+def _children(space: Any) -> Mapping[str, Any]:
+    """The entries of a Dict or Tuple space by name; a Tuple's are called 0, 1, ..."""
+    children = getattr(space, "spaces", None)
+    if isinstance(children, (tuple, list)):
+        return {str(position): child for position, child in enumerate(children)}
+    return children if isinstance(children, Mapping) else {}
 
 
 def _at(path: str) -> str:

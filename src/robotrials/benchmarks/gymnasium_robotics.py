@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig
 from robotrials.benchmarks.gym_env import GymEnv, Recipe
 from robotrials.benchmarks.gym_layout import FULL_STATE, IMAGE, STATE
 from robotrials.benchmarks.gym_success import SuccessRule
@@ -36,11 +36,11 @@ class GymnasiumRoboticsConfig(BenchmarkConfig):
 
     task: str = option("", f"tasks, comma-separated, or fetch for all: {', '.join(TASKS)}")
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos", "state"))
-    observation_width: int = option(480, "width of observation.image in pixels")
-    observation_height: int = option(480, "height of observation.image in pixels")
+    observation_width: int = option(480, "width of observation.image in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(480, "height of observation.image in pixels", least=1, most=MAX_SIDE)
     reward_type: str = option("sparse", "reward of a step", choices=("sparse", "dense"))
-    episode_length: int = option(50, "step limit of an episode")
-    fps: int = option(25, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only")
+    episode_length: int = option(50, "step limit of an episode", least=1)
+    fps: int = option(25, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only", least=1)
 
 
 class GymnasiumRobotics(Benchmark):
@@ -68,7 +68,6 @@ class GymnasiumRobotics(Benchmark):
 
     def __init__(self, config: GymnasiumRoboticsConfig) -> None:
         super().__init__(config)
-        config.require_at_least_one("episode_length", "observation_width", "observation_height")
         config.require_fps(CONTROL_HZ, "Fetch")
 
     @classmethod

@@ -18,6 +18,7 @@ from typing import Any
 
 from robotrials.benchmarks.base import BenchmarkConfig
 from robotrials.benchmarks.foreign import ForeignBenchmark, PlainReader, Reader
+from robotrials.benchmarks.gym_reading import ObservationReader
 from robotrials.benchmarks.gym_success import SUCCESS_HELP
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.single_env import SingleEnv
@@ -35,8 +36,11 @@ class HubConfig(BenchmarkConfig):
     repo: str = option("", "org/name, org/name@revision, org/name@revision:file.py, or a folder or file here")
     kwargs: Mapping[str, Any] = option({}, "further arguments of make_env, as {a: b}")
     success: str = option("", SUCCESS_HELP)
-    max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
-    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps")
+    state: tuple[str, ...] = option((), "entries joined to observation.state, a/b for b within a; default: all vectors")
+    environment_state: tuple[str, ...] = option((), "entries joined to observation.environment_state")
+    ignore: tuple[str, ...] = option((), "entries that are left out, such as a depth camera; a/b for b within a")
+    max_steps: int = option(0, "step limit of an episode; 0: the environment's own", least=0)
+    fps: float = option(0.0, "control rate in Hz; 0: the environment's render_fps", least=0)
     rebuild: bool = option(False, "make the environment anew for every episode")
     trust_remote_code: bool = option(False, "run the code of that repository: --trust_remote_code=true is the same")
 
@@ -143,7 +147,10 @@ class Hub(ForeignBenchmark):
         return {wanted: built[wanted]}
 
     def reader(self, sim: SingleEnv) -> Reader:
-        return PlainReader(sim)
+        config = self.config
+        return PlainReader(
+            ObservationReader(sim.observation_space, sim.name, config.state, config.environment_state, config.ignore)
+        )
 
     def source(self) -> str:
         """Name and revision, which may be a branch's: what its files hold is hashed besides, with all they import."""

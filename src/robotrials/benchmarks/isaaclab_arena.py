@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import BenchmarkConfig, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, BenchmarkConfig, Observation, StepOutcome
 from robotrials.benchmarks.gym_answers import as_numpy
 from robotrials.benchmarks.hub import load_make_env, parse_repo, require_trust
 from robotrials.benchmarks.installation import Installation
@@ -37,15 +37,15 @@ class IsaacLabArenaConfig(BenchmarkConfig):
     environment: str = option("gr1_microwave", "which environment of that repository")
     embodiment: str = option("gr1_pink", "which robot")
     object: str = option("power_drill", "which object, where the environment has one")
-    num_envs: int = option(1, "scenes in each worker's process; more than 1 needs --eval.exact=false")
+    num_envs: int = option(1, "scenes in each worker's process; more than 1 needs --eval.exact=false", least=1)
     state_keys: tuple[str, ...] = option(("robot_joint_pos",), "states joined to observation.state")
     camera_keys: tuple[str, ...] = option((), "cameras, comma-separated: robot_pov_cam_rgb")
-    state_dim: int = option(54, "numbers in observation.state")
-    action_dim: int = option(36, "numbers in an action")
-    camera_height: int = option(512, "height of the images in pixels")
-    camera_width: int = option(512, "width of the images in pixels")
-    episode_length: int = option(300, "step limit of an episode")
-    fps: float = option(30.0, "control rate in Hz")
+    state_dim: int = option(54, "numbers in observation.state", least=1)
+    action_dim: int = option(36, "numbers in an action", least=1)
+    camera_height: int = option(512, "height of the images in pixels", least=1, most=MAX_SIDE)
+    camera_width: int = option(512, "width of the images in pixels", least=1, most=MAX_SIDE)
+    episode_length: int = option(300, "step limit of an episode", least=1)
+    fps: float = option(30.0, "control rate in Hz", above=0)
     device: str = option("cuda:0", "the GPU that simulates")
     kwargs: Mapping[str, Any] = option({}, "further settings of that environment, as {a: b}")
     trust_remote_code: bool = option(False, "run the code of that repository: --trust_remote_code=true is the same")

@@ -15,10 +15,11 @@ import numpy as np
 
 from robotrials.benchmarks.base import BenchmarkConfig, Observation
 from robotrials.benchmarks.foreign import ForeignBenchmark, Reader
+from robotrials.benchmarks.gym_cameras import looks_like_camera
 from robotrials.benchmarks.gym_success import SUCCESS_HELP
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.single_env import SingleEnv
-from robotrials.errors import ConfigError
+from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.options import nearest
 
@@ -34,8 +35,9 @@ class LeRobotEnvConfig(BenchmarkConfig):
     options: Mapping[str, Any] = option({}, "further fields of that config: {obs_type: pixels}")
     plugins: tuple[str, ...] = option((), "modules to import first, because they register it")
     success: str = option("", SUCCESS_HELP)
-    max_steps: int = option(0, "step limit of an episode; 0: the environment's own")
-    fps: float = option(0.0, "control rate in Hz; 0: the config's")
+    ignore: tuple[str, ...] = option((), "entries that are left out, such as a depth camera: depth, pixels/NAME")
+    max_steps: int = option(0, "step limit of an episode; 0: the environment's own", least=0)
+    fps: float = option(0.0, "control rate in Hz; 0: the config's", least=0)
     rebuild: bool = option(False, "make the environment anew for every episode")
     trust_remote_code: bool = option(False, "for configs that run code of a Hub; --trust_remote_code=true is the same")
 
@@ -80,7 +82,8 @@ class LeRobotEnv(ForeignBenchmark):
         return made
 
     def reader(self, sim: SingleEnv) -> Reader:
-        return LeRobotReader(self._built_for if self._built_for is not None else self._config())
+        config = self._built_for if self._built_for is not None else self._config()
+        return LeRobotReader(config, self.config.ignore)
 
     def source(self) -> str:
         from importlib.metadata import version
@@ -114,17 +117,25 @@ class LeRobotEnv(ForeignBenchmark):
 class LeRobotReader:
     """LeRobot's own way from an environment to a policy's input, and back to numbers that cross processes.
 
-    Pictures become uint8 (H, W, C) again: LeRobot divides them by 255, which rounding undoes.
+    Pictures become uint8 (H, W, C) again: LeRobot divides them by 255, which rounding undoes. Entries that ``ignore``
+    names (``a/b`` for b within a) are left out.
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, ignore: Sequence[str] = ()) -> None:
         self._before, self._after = config.get_env_processors()
+        self._ignore = frozenset(ignore)
+        self._is_checked = False
 
     def __call__(self, raw: Any, sentence: str, cameras: Sequence[str] | None) -> Observation:
         import torch
         from lerobot.envs.utils import preprocess_observation
 
-        shown = {key: value for key, value in raw.items() if key != "pixels" or cameras is None or cameras}
+        shown = _without(raw, self._ignore)
+        if not self._is_checked:
+            _check_cameras(shown)
+            self._is_checked = True
+        if cameras is not None and not cameras:
+            shown.pop("pixels", None)
         with torch.no_grad():
             batch = preprocess_observation(_batch_of_one(shown))
             batch["task"] = [sentence]
@@ -158,6 +169,44 @@ def _batch_of_one(raw: Any) -> Any:
     return np.asarray(raw)[None]
 
 
+def _without(raw: Mapping[str, Any], ignore: frozenset[str], inside: str = "") -> dict[str, Any]:
+    return {
+        key: _without(value, ignore, f"{inside}{key}/") if isinstance(value, Mapping) else value
+        for key, value in raw.items()
+        if f"{inside}{key}" not in ignore
+    }
+
+
+def _check_cameras(shown: Mapping[str, Any]) -> None:
+    """
+    Raises:
+        ConfigError: a camera that LeRobot does not take for one: it would stop at it, or read it as a vector.
+    """
+    pixels = shown.get("pixels", {})
+    cameras = pixels if isinstance(pixels, Mapping) else {"": pixels}
+    for name, value in cameras.items():
+        picture = np.asarray(value)
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] >= min(picture.shape[:2]):
+            raise ConfigError(_refusal(f"pixels/{name}" if name else "pixels", picture))
+    for name, value in shown.items():
+        if name != "pixels" and isinstance(value, np.ndarray) and looks_like_camera(value.shape, value.dtype):
+            raise ConfigError(_refusal(name, value))
+
+
+def _refusal(name: str, picture: np.ndarray) -> str:
+    return (
+        f"{name}, {picture.dtype}{list(picture.shape)}, looks like a camera, but LeRobot's cameras are uint8 (H, W, C) "
+        f"and in `pixels`. Leave it out with --env.ignore={name}, or convert it in a wrapper of the environment"
+    )
+
+
 def _picture(tensor: Any) -> np.ndarray:
-    """(C, H, W) float in [0, 1] to (H, W, C) uint8."""
-    return np.ascontiguousarray(np.rint(tensor.cpu().numpy().transpose(1, 2, 0) * 255).astype(np.uint8))
+    """(C, H, W) float in [0, 1] to (H, W, C) uint8.
+
+    Raises:
+        ContractError: it holds other numbers, which an environment processor must have made.
+    """
+    levels = np.rint(tensor.cpu().numpy().transpose(1, 2, 0) * 255)
+    if not (levels.min() >= 0 and levels.max() <= 255):  # also where one is NaN
+        raise ContractError("a processor of the environment made a picture with numbers that are not between 0 and 1")
+    return np.ascontiguousarray(levels.astype(np.uint8))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.benchmarks import libero_files
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.libero_scene import Scene, quaternion_to_axis_angle
 from robotrials.benchmarks.libero_tasks import SUITES, LiberoTask, members, select
@@ -45,17 +45,17 @@ class LiberoConfig(BenchmarkConfig):
     task_ids: str | None = option(None, "only these tasks of each suite, such as 0,3,7")
     camera_name: str = option(",".join(DEFAULT_NAMES), "cameras, comma-separated; the first is the video's")
     camera_name_mapping: Mapping[str, str] | None = option(None, "camera to name in observation.images.NAME: {a: b}")
-    observation_height: int = option(360, "height of images in pixels")
-    observation_width: int = option(360, "width of images in pixels")
+    observation_height: int = option(360, "height of images in pixels", least=1, most=MAX_SIDE)
+    observation_width: int = option(360, "width of images in pixels", least=1, most=MAX_SIDE)
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos"))
     layout: str = option("lerobot", "what state and images are: LeRobot's, or X-VLA's own", choices=("lerobot", "xvla"))
     control_mode: str = option("relative", "what an action is: an offset or a pose", choices=("relative", "absolute"))
     init_states: bool = option(True, "start episode k from the stored state k; else the seed places the objects")
     episode_length: int | None = option(
-        None, "step limit; default 280 (spatial, object), 300 (goal), 520 (10), 400 (90)"
+        None, "step limit; default 280 (spatial, object), 300 (goal), 520 (10), 400 (90)", least=1
     )
-    settling_steps: int = option(10, "steps without motion at the start, in which objects settle")
-    fps: int = option(20, "control rate in Hz")
+    settling_steps: int = option(10, "steps without motion at the start, in which objects settle", least=0)
+    fps: int = option(20, "control rate in Hz", least=1)
     hard_reset: bool = option(True, "lerobot-eval's name: episodes always start as after a hard reset")
 
     @property
@@ -108,14 +108,6 @@ def check(config: LiberoConfig) -> None:
     Raises:
         ConfigError: an option has a value that cannot be.
     """
-    if min(config.observation_width, config.observation_height) < 1:
-        raise ConfigError("--env.observation_width and --env.observation_height must be at least 1")
-    if config.fps < 1:
-        raise ConfigError(f"--env.fps must be at least 1, got {config.fps}")
-    if config.settling_steps < 0:
-        raise ConfigError(f"--env.settling_steps must not be negative, got {config.settling_steps}")
-    if config.episode_length is not None and config.episode_length < 1:
-        raise ConfigError(f"--env.episode_length must be at least 1, got {config.episode_length}")
     if not config.hard_reset:
         raise ConfigError(
             "--env.hard_reset=false: leave it out; episodes start as after a hard reset, for the price of a soft one"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import BenchmarkConfig, Env, Expert, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, BenchmarkConfig, Env, Expert, Observation, StepOutcome
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.lavapipe import use_lavapipe
 from robotrials.benchmarks.maniskill_tasks import (
@@ -51,13 +51,13 @@ class ManiSkillConfig(BenchmarkConfig):
         "pd_joint_delta_pos", "meaning of actions; experts need pd_joint_pos", choices=CONTROL_MODES
     )
     obs_type: str = option("pixels_agent_pos", "what is observed; all but pixels include states", choices=_SHOWN)
-    observation_width: int = option(128, "width of the cameras' images in pixels")
-    observation_height: int = option(128, "height of the cameras' images in pixels")
-    visualization_width: int = option(512, "width of the video in pixels")
-    visualization_height: int = option(512, "height of the video in pixels")
+    observation_width: int = option(128, "width of the cameras' images in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(128, "height of the cameras' images in pixels", least=1, most=MAX_SIDE)
+    visualization_width: int = option(512, "width of the video in pixels", least=1, most=MAX_SIDE)
+    visualization_height: int = option(512, "height of the video in pixels", least=1, most=MAX_SIDE)
     reward_mode: str = option("auto", "auto: normalized_dense, or sparse where a task has no dense", choices=_REWARDS)
-    episode_length: int = option(0, "step limit of an episode; 0: ManiSkill's own, 50 to 250 by task")
-    num_envs: int = option(1, "scenes in each worker's process, which then needs less memory for each")
+    episode_length: int = option(0, "step limit of an episode; 0: ManiSkill's own, 50 to 250 by task", least=0)
+    num_envs: int = option(1, "scenes in each worker's process, which then needs less memory for each", least=1)
     render_backend: str = option("cpu", "which Vulkan device draws", choices=("cpu", "gpu"))
 
 
@@ -83,14 +83,6 @@ class ManiSkill(ManyScenes):
         python=">=3.10,<3.13",
         prepare="lavapipe.sh",
     )
-
-    def __init__(self, config: ManiSkillConfig) -> None:
-        super().__init__(config)
-        if config.episode_length < 0:
-            raise ConfigError(f"--env.episode_length must not be negative, got {config.episode_length}")
-        config.require_at_least_one(
-            "observation_width", "observation_height", "visualization_width", "visualization_height"
-        )
 
     @classmethod
     def conflict(cls, versions: Mapping[str, str]) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Expert, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Expert, Observation, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.metaworld_tasks import GROUPS, INSTRUCTION, canonical
 from robotrials.benchmarks.mujoco_snapshot import Snapshot
@@ -46,11 +46,11 @@ class MetaWorldConfig(BenchmarkConfig):
 
     task: str = option("", "tasks and groups, comma-separated: push-v3, easy, medium, hard, very_hard, mt50")
     camera_name: str = option("corner2", "camera of observation.image and of videos")
-    observation_width: int = option(480, "width of observation.image in pixels")
-    observation_height: int = option(480, "height of observation.image in pixels")
+    observation_width: int = option(480, "width of observation.image in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(480, "height of observation.image in pixels", least=1, most=MAX_SIDE)
     obs_type: str = option("pixels_agent_pos", "what is observed; state includes the full one", choices=tuple(_SHOWN))
-    episode_length: int = option(MAX_STEPS, "step limit of an episode, at most 500")
-    fps: int = option(80, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only")
+    episode_length: int = option(MAX_STEPS, "step limit of an episode, at most 500", least=1, most=MAX_STEPS)
+    fps: int = option(80, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only", least=1)
 
 
 class MetaWorld(Benchmark):
@@ -69,13 +69,7 @@ class MetaWorld(Benchmark):
 
     def __init__(self, config: MetaWorldConfig) -> None:
         super().__init__(config)
-        if not 1 <= config.episode_length <= MAX_STEPS:
-            raise ConfigError(
-                f"--env.episode_length must be 1 to {MAX_STEPS} for metaworld, got {config.episode_length}"
-            )
         config.require_fps(CONTROL_HZ, "metaworld")
-        if min(config.observation_width, config.observation_height) < 1:
-            raise ConfigError("--env.observation_width and --env.observation_height must be at least 1")
 
     @classmethod
     def conflict(cls, versions: Mapping[str, str]) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import OPENCV_LIBRARIES, Installation
 from robotrials.benchmarks.quiet import keep_imports_quiet
 from robotrials.errors import ConfigError, ContractError
@@ -42,12 +42,12 @@ class PushTConfig(BenchmarkConfig):
 
     task: str = option(TASK, f"the one task, {TASK}")
     obs_type: str = option("pixels_agent_pos", "what is observed; agent_pos includes the block", choices=tuple(_SHOWN))
-    observation_width: int = option(96, "width of observation.image in pixels")
-    observation_height: int = option(96, "height of observation.image in pixels")
-    visualization_width: int = option(384, "width of the video in pixels")
-    visualization_height: int = option(384, "height of the video in pixels")
-    episode_length: int = option(300, "step limit of an episode")
-    fps: int = option(10, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only")
+    observation_width: int = option(96, "width of observation.image in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(96, "height of observation.image in pixels", least=1, most=MAX_SIDE)
+    visualization_width: int = option(384, "width of the video in pixels", least=1, most=MAX_SIDE)
+    visualization_height: int = option(384, "height of the video in pixels", least=1, most=MAX_SIDE)
+    episode_length: int = option(300, "step limit of an episode", least=1)
+    fps: int = option(10, "control rate in Hz; taken for lerobot-eval's sake, the simulator has this one only", least=1)
 
 
 class PushT(Benchmark):
@@ -74,11 +74,7 @@ class PushT(Benchmark):
 
     def __init__(self, config: PushTConfig) -> None:
         super().__init__(config)
-        config.require_at_least_one("episode_length")
         config.require_fps(CONTROL_HZ, "pusht")
-        config.require_at_least_one(
-            "observation_width", "observation_height", "visualization_width", "visualization_height"
-        )
 
     def tasks(self) -> list[TaskSpec]:
         config = self.config

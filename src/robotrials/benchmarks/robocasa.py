@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import Installation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
@@ -67,10 +67,10 @@ class RoboCasaConfig(BenchmarkConfig):
     )
     split: str | None = option(None, "all, pretrain or target; default: the group's, else all")
     camera_name: tuple[str, ...] = option(CAMERAS, "cameras, comma-separated")
-    observation_width: int = option(256, "width of the images in pixels")
-    observation_height: int = option(256, "height of the images in pixels")
+    observation_width: int = option(256, "width of the images in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(256, "height of the images in pixels", least=1, most=MAX_SIDE)
     obj_registries: tuple[str, ...] = option(("lightwheel",), "sets of objects that are on this disk")
-    episode_length: int = option(0, "step limit of an episode; 0: the horizon that RoboCasa names for the task")
+    episode_length: int = option(0, "step limit of an episode; 0: RoboCasa's horizon of the task", least=0)
 
 
 class RoboCasa(Benchmark):

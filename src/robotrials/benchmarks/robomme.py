@@ -47,8 +47,8 @@ class RoboMMEConfig(BenchmarkConfig):
     )
     action_space: str = option("joint_angle", "joint_angle (8 numbers) or ee_pose (7)", choices=tuple(_ACTIONS))
     dataset: str = option("test", "RoboMME's set of episodes")
-    n_stored: int = option(50, "episodes of each task in that set; episode seed modulo it is the one played")
-    episode_length: int = option(300, "step limit of an episode")
+    n_stored: int = option(50, "episodes of each task in that set; episode seed modulo it is the one played", least=1)
+    episode_length: int = option(300, "step limit of an episode", least=1)
 
 
 class RoboMME(Benchmark):
@@ -67,10 +67,6 @@ class RoboMME(Benchmark):
             "numpy 1.26) and robotrials in an environment of their own, and name that: --env.python"
         ),
     )
-
-    def __init__(self, config: RoboMMEConfig) -> None:
-        super().__init__(config)
-        config.require_at_least_one("n_stored", "episode_length")
 
     def tasks(self) -> list[TaskSpec]:
         asked = [name for part in self.config.task.split(",") if (name := part.strip())]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.robosuite_tasks import GROUPS, TASKS
 from robotrials.errors import ConfigError, ContractError
@@ -41,15 +41,15 @@ class RobosuiteConfig(BenchmarkConfig):
     camera_names: tuple[str, ...] = option(
         ("agentview", "robot0_eye_in_hand"), "cameras observed; the first is the video's: agentview, frontview, ..."
     )
-    observation_width: int = option(256, "width of the images in pixels")
-    observation_height: int = option(256, "height of the images in pixels")
+    observation_width: int = option(256, "width of the images in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(256, "height of the images in pixels", least=1, most=MAX_SIDE)
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos", "state"))
     state: str = option(
         "eef", "observation.state: hand and gripper (eef), or all robosuite says (proprio)", choices=("eef", "proprio")
     )
     reward_shaping: bool = option(False, "dense rewards instead of 1 for success")
-    episode_length: int = option(500, "step limit of an episode")
-    fps: int = option(20, "control rate in Hz; taken for lerobot-eval's sake, this one only")
+    episode_length: int = option(500, "step limit of an episode", least=1)
+    fps: int = option(20, "control rate in Hz; taken for lerobot-eval's sake, this one only", least=1)
 
 
 class Robosuite(Benchmark):
@@ -70,7 +70,6 @@ class Robosuite(Benchmark):
 
     def __init__(self, config: RobosuiteConfig) -> None:
         super().__init__(config)
-        config.require_at_least_one("episode_length", "observation_width", "observation_height")
         config.require_fps(CONTROL_HZ, "robosuite")
         if not config.camera_names:
             raise ConfigError("--env.camera_names needs a camera, such as agentview: videos are made of the first")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import Installation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
@@ -88,9 +88,9 @@ class RoboTwinConfig(BenchmarkConfig):
     task: str = option("", "tasks, comma-separated, or all")
     task_config: str = option("demo_clean", "which of RoboTwin's task_config/*.yml: demo_clean or demo_randomized")
     camera_names: tuple[str, ...] = option(CAMERAS, "cameras, comma-separated")
-    observation_width: int = option(320, "width of the images in pixels, as that config draws them")
-    observation_height: int = option(240, "height of the images in pixels, as that config draws them")
-    episode_length: int = option(1200, "step limit of an episode")
+    observation_width: int = option(320, "width of the images, as that config draws them", least=1, most=MAX_SIDE)
+    observation_height: int = option(240, "height of the images, as that config draws them", least=1, most=MAX_SIDE)
+    episode_length: int = option(1200, "step limit of an episode", least=1)
 
 
 class RoboTwin(Benchmark):

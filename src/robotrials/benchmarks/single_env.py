@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from robotrials.benchmarks.gym_action import ActionFitter
 from robotrials.benchmarks.gym_answers import Step, as_numpy, read_reset, read_step, require_gymnasium
 from robotrials.benchmarks.gym_picture import DRAWS, FILM, picture_of
 from robotrials.errors import ContractError
@@ -41,6 +42,7 @@ class SingleEnv:
         self._resets_itself = self._batched and _resets_in_the_same_step(made)
         self.shows_the_next = False
         """The episode has ended, and what it shows is the next one."""
+        self._fit: ActionFitter | None = None  # made at the first step: what is no Box is refused before, by name
 
     @property
     def observation_space(self) -> Any:
@@ -65,13 +67,14 @@ class SingleEnv:
         return first_row(observation) if self._batched else observation
 
     def step(self, action: np.ndarray) -> Step:
-        """(A,) in; observation, reward, terminated, truncated and info out.
+        """(A,) in, fitted to the action space; observation, reward, terminated, truncated and info out.
 
         Raises:
             ContractError: as ``reset`` does.
         """
-        space = self.action_space
-        action = np.asarray(action).astype(space.dtype).reshape(space.shape)
+        if self._fit is None:
+            self._fit = ActionFitter(self.action_space)
+        action = self._fit(action)
         if not self._batched:
             return read_step(self._env.step(action), self._who)
         answer = self._env.step(action[None])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.vlabench_tasks import SUITES, TASKS
 from robotrials.errors import ConfigError, ContractError, RobotrialsError
@@ -42,9 +42,9 @@ class VLABenchConfig(BenchmarkConfig):
 
     task: str = option("", "tasks and suites, comma-separated: select_fruit, primitive, composite")
     robot: str = option("franka", "VLABench's name of the robot")
-    observation_width: int = option(480, "width of the images in pixels")
-    observation_height: int = option(480, "height of the images in pixels")
-    episode_length: int = option(500, "step limit of an episode")
+    observation_width: int = option(480, "width of the images in pixels", least=1, most=MAX_SIDE)
+    observation_height: int = option(480, "height of the images in pixels", least=1, most=MAX_SIDE)
+    episode_length: int = option(500, "step limit of an episode", least=1)
 
 
 class VLABench(Benchmark):

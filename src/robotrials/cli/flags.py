@@ -6,6 +6,7 @@ What is not known, given twice, or left over is refused with the nearest right n
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +18,10 @@ from robotrials.cli import lerobot_flags
 from robotrials.cli.config_file import SECTIONS, read_config_file
 from robotrials.errors import ConfigError
 from robotrials.plan.config import SETTINGS, EnvChoice, PolicyChoice, RunConfig
-from robotrials.plan.options import build, coerce, nearest
+from robotrials.plan.options import build, check_bounds, coerce, nearest
 
 TOP = {name: hint for name, hint in typing.get_type_hints(RunConfig).items() if name not in SECTIONS}
+TOP_BOUNDS = {field.name: field.metadata for field in dataclasses.fields(RunConfig)}
 SET = {
     f"{section}.{name}": hint
     for section, settings in SETTINGS.items()
@@ -208,6 +210,7 @@ def _config(values: Mapping[str, Any], prefix: str) -> RunConfig:
             sections[section][rest] = value
         else:
             top[name] = coerce(value, TOP[name], prefix + name)
+            check_bounds(top[name], TOP_BOUNDS[name], prefix + name)
     policy, env = sections["policy"], sections["env"]
     _check_rename_map(top.get("rename_map", {}), prefix)
     return RunConfig(

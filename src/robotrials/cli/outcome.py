@@ -35,6 +35,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console, ran
         ("Left out", result.summary.out_of_order),
         *_stopping(result.stopping),
         ("Overall", result.summary.gap),
+        ("Not finite", _nonfinite(result.summary.overall)),
         *(("Success" if i == 0 else "", note) for i, note in enumerate(result.summary.notes)),
         *_time(result.summary.seconds, prepared.config.eval.record, console),
         ("Exact", _exactness(prepared)),
@@ -79,6 +80,14 @@ def _row(figures: Figures, name: str | None = None, id: int | None = None) -> Ro
         steps=figures.mean_steps,
         id=id,
     )
+
+
+def _nonfinite(overall: Figures) -> str:
+    """How many episodes showed NaN or infinity; empty for none."""
+    if not overall.n_nonfinite:
+        return ""
+    shown = draw.count(overall.n_nonfinite, "episode")
+    return f"{shown} of {overall.n_finished:,} had NaN or infinity in an observation; see the ledger's nonfinite"
 
 
 _INEXACT = "no (--eval.exact=false): outcomes may depend on how requests were batched"
@@ -172,6 +181,9 @@ def _dataset(made: DatasetMade) -> list[tuple[str, str]]:
     if made.erred:
         words += f"; without {draw.count(made.erred, 'episode')} that erred"
     lines = [("Dataset", words)]
+    if made.nonfinite:
+        counts = ", ".join(f"{n:,} of {column}" for column, n in made.nonfinite.items())
+        lines.append(("", f"NaN and infinity are kept, and left out of its statistics: {counts}"))
     if plan.repo_id:
         private = "private=True" if plan.private else ""
         call = f"LeRobotDataset({plan.repo_id!r}, root={str(plan.path)!r}).push_to_hub({private})"

@@ -13,8 +13,8 @@ It is written without LeRobot: pyarrow and PyAV do, one episode in memory at a t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,11 @@ class KeptEpisode:
 
 @dataclass(frozen=True)
 class DatasetSize:
+    """``nonfinite``: by column, how many numbers are NaN or infinity, and so are in no statistic."""
+
     episodes: int
     frames: int
+    nonfinite: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_dataset(root: Path, layout: DatasetLayout, episodes: Iterable[KeptEpisode]) -> DatasetSize:
@@ -140,7 +143,8 @@ class _Writer:
         stats |= {name: plain(image.result()) for name, image in self._images.items()}
         (meta / "stats.json").write_text(json.dumps(stats, indent=4) + "\n", encoding="utf-8")
         (meta / "info.json").write_text(json.dumps(self._info(), indent=4) + "\n", encoding="utf-8")
-        return DatasetSize(self._episodes, self._frames)
+        odd = {name: vector.nonfinite for name, vector in self._vectors.items() if vector.nonfinite}
+        return DatasetSize(self._episodes, self._frames, odd)
 
     def _columns_of(self, episode: KeptEpisode) -> Columns:
         """All columns of an episode's rows, checked, with what LeRobot counts."""

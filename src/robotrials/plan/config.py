@@ -9,11 +9,16 @@ from typing import Any
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """A dataclass field with a help line; ``more`` may hold ``choices`` and ``metavar``."""
+    """A dataclass field with a help line; ``more`` may hold ``choices`` and ``metavar``, and of a number the bounds
+    ``least``, ``most`` and ``above`` (more than that)."""
     metadata = {"help": help, **more}
     if isinstance(default, (dict, list)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+MAX_SEED = 2**32 - 1
+"""The largest seed that NumPy's RandomState takes, and with it most simulators."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,11 @@ class EvalSettings:
     step_timeout: float = option(120.0, "seconds after which a step, reset or policy call counts as hung")
     record: str = option("first:10", "videos of each task: none, failures, first:N or all")
     record_fps: float = option(20.0, "at most so many video frames per simulated second")
+    nonfinite: str = option(
+        "warn",
+        "NaN or infinity in an observation or a reward: warn says and counts it, error makes the attempt an error",
+        choices=("warn", "error"),
+    )
     exact: bool = option(True, "outcomes bit-identical whatever the layout")
     dataset: Path | None = option(None, "keep every episode, step by step, as a LeRobot dataset in this new folder")
     dataset_cameras: str = option("all", "cameras in the dataset: all, none, or names; drawn at every step")
@@ -142,7 +152,9 @@ class RunConfig:
     policy: PolicyChoice
     env: EnvChoice
     eval: EvalSettings = field(default_factory=EvalSettings)
-    seed: int | None = option(1000, "episode i of every task has seed SEED + i; null draws one and records it")
+    seed: int | None = option(
+        1000, "episode i of every task has seed SEED + i; null draws one and records it", most=MAX_SEED
+    )
     output_dir: Path | None = option(None, "run directory; default outputs/eval/DATE/TIME_JOB")
     job_name: str | None = option(None, "name of the run; default <env>_<policy>")
     rename_map: Mapping[str, str] = option({}, "observation keys to rename before the policy sees them: {a: b}")

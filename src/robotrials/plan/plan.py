@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from robotrials.errors import ConfigError
+from robotrials.plan.config import MAX_SEED
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 
@@ -66,6 +67,27 @@ def _content(task: TaskSpec) -> dict[str, Any]:
     if not task.group:
         del content["group"]
     return content
+
+
+MAX_EPISODES = 2_000_000
+"""Episodes that one plan may have: it is held whole, at 0.7 kB for each while it is hashed (measured)."""
+
+
+def check_extent(n_tasks: int, n_episodes: int, base_seed: int) -> None:
+    """
+    Raises:
+        ConfigError: more episodes than a plan holds, or seeds beyond those that simulators take.
+    """
+    if n_tasks * n_episodes > MAX_EPISODES:
+        raise ConfigError(
+            f"--eval.n_episodes={n_episodes} (number of tasks: {n_tasks:,}) is {n_tasks * n_episodes:,} episodes; "
+            f"a run has at most {MAX_EPISODES:,}"
+        )
+    if base_seed + n_episodes - 1 > MAX_SEED:
+        raise ConfigError(
+            f"--seed={base_seed}: with --eval.n_episodes={n_episodes} the last seed is {base_seed + n_episodes - 1:,}; "
+            f"seeds lie between 0 and {MAX_SEED:,} (32 bits, as NumPy takes them)"
+        )
 
 
 def build_plan(tasks: Sequence[TaskSpec], n_episodes: int, base_seed: int) -> Plan:

@@ -165,6 +165,7 @@ class _EpisodeLists:
             "episodes": [],
             "seeds": [],
             "steps": [],
+            "nonfinite_observations": [],
         }
         self.errors: list[dict[str, Any]] = []
         self.out_of_order: list[dict[str, Any]] = []
@@ -198,6 +199,7 @@ class _EpisodeLists:
             "episodes": index,
             "seeds": seed,
             "steps": record.steps,
+            "nonfinite_observations": record.nonfinite,
         }
         for column, value in values.items():
             self.columns[column].append(value)
@@ -228,6 +230,7 @@ def _aggregate(figures: Figures) -> dict[str, Any]:
         "n_episodes": figures.n_finished,
         "n_success": figures.n_success,
         "n_errors": figures.n_errors,
+        "n_nonfinite": figures.n_nonfinite,
         "n_planned": figures.n_planned,
         **({"n_out_of_order": figures.n_out_of_order} if figures.n_out_of_order else {}),
     }

@@ -28,6 +28,7 @@ COLUMNS: dict[str, type] = {
     "reward_max": float,
     "looks": int,
     "renders": int,
+    "nonfinite": int,
     "attempt": int,
     "worker": str,
     "started_at": float,
@@ -113,13 +114,14 @@ def _row(episode: Episode, counted: bool) -> dict[str, Any]:
     if record is None:
         row |= dict.fromkeys(_OF_RECORD)
     else:
-        row |= {name: getattr(record, name) for name in ("looks", "renders", "attempt", "worker", "started_at")}
+        row |= {name: getattr(record, name) for name in _AS_RECORDED}
         row |= {f"{name}_s": getattr(record.timings, name) for name in _TIMES}
     return {**row, "counted": counted}
 
 
 _TIMES = ("reset", "simulate", "render", "infer", "wait", "film", "total")
-_OF_RECORD = ("looks", "renders", "attempt", "worker", "started_at", *(f"{name}_s" for name in _TIMES))
+_AS_RECORDED = ("looks", "renders", "nonfinite", "attempt", "worker", "started_at")
+_OF_RECORD = (*_AS_RECORDED, *(f"{name}_s" for name in _TIMES))
 _OF_EPISODE = tuple(name for name in COLUMNS if name not in _OF_RECORD and name != "counted")
 
 

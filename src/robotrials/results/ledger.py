@@ -66,6 +66,7 @@ class Ledger:
         """Use ``create`` or ``open``."""
         self.path = path
         self._connection = connection
+        self._columns = COLUMNS
 
     @classmethod
     def create(cls, path: Path, identity: Mapping[str, Any]) -> Ledger:
@@ -118,11 +119,17 @@ class Ledger:
                 if not read_only:
                     _check_pages(connection, path)
                     _choose_journal(connection, path)
-                    _add_columns(connection)
+                absent = _absent_columns(connection)
+                for name in () if read_only else absent:
+                    connection.execute(f"ALTER TABLE attempts ADD COLUMN {name} {ADDED[name]}")
             except BaseException:
                 connection.close()
                 raise
-        return cls(path, connection)
+        ledger = cls(path, connection)
+        if read_only:
+            for name in absent:
+                ledger._columns = ledger._columns.replace(name, f"0 AS {name}")
+        return ledger
 
     def close(self) -> None:
         """Close; the last one to close leaves a single plain file, without a write-ahead log beside it."""
@@ -257,10 +264,7 @@ class Ledger:
 
     def _records(self, where: str, *parameters: int) -> Iterator[EpisodeRecord]:
         with _explained(self.path, "read"):
-            columns = COLUMNS
-            for name in _lacking(self._connection):  # of an older ledger that is only read
-                columns = columns.replace(name, f"0.0 AS {name}")
-            for row in self._connection.execute(f"SELECT {columns} FROM attempts {where}", parameters):
+            for row in self._connection.execute(f"SELECT {self._columns} FROM attempts {where}", parameters):
                 yield self._record_of(row)
 
     def _record_of(self, row: Sequence[Any]) -> EpisodeRecord:
@@ -298,6 +302,12 @@ def _float_bytes(number: float | None) -> bytes:
     return b"f" + struct.pack("<d", number if number == number else float("nan"))
 
 
+def _absent_columns(connection: sqlite3.Connection) -> list[str]:
+    """Those of ``ADDED`` that the ledger lacks: an earlier version has made it."""
+    present = {row[1] for row in connection.execute("PRAGMA table_info(attempts)")}
+    return [name for name in ADDED if name not in present]
+
+
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=_BUSY_TIMEOUT_S)
@@ -330,17 +340,6 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             f"use the {'newer' if version > SCHEMA_VERSION else 'older'} robotrials that wrote it (see run.json), "
             "or another run directory"
         )
-
-
-def _lacking(connection: sqlite3.Connection) -> list[str]:
-    """The columns that were added since this ledger was made."""
-    present = {row[1] for row in connection.execute("PRAGMA table_info(attempts)")}
-    return [name for name in ADDED if name not in present]
-
-
-def _add_columns(connection: sqlite3.Connection) -> None:
-    for name in _lacking(connection):
-        connection.execute(f"ALTER TABLE attempts ADD COLUMN {name} {ADDED[name]}")
 
 
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:

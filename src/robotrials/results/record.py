@@ -80,6 +80,8 @@ class EpisodeRecord:
     """Of the first episodes of each task; the ledger keeps them apart (``Ledger.signals``)."""
     marks: tuple[str, ...] = ()
     """What makes the outcome doubtful; the ledger keeps them apart (``Ledger.marks``)."""
+    nonfinite: int = 0
+    """Observations in which NaN or infinity was seen: of those that the policy, or a dataset, was given."""
 
     @property
     def is_error(self) -> bool:

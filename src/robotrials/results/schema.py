@@ -34,17 +34,17 @@ CREATE TABLE attempts (
     video TEXT,
     error TEXT,
     film_s REAL NOT NULL DEFAULT 0,
+    nonfinite INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (episode, attempt, worker, started_at)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX one_accepted_row_per_episode ON attempts (episode) WHERE accepted = 1;
 """
 COLUMNS = (
     "episode, attempt, worker, started_at, ended, success, steps, reward_sum, reward_max, looks, renders, "
-    "reset_s, simulate_s, render_s, infer_s, wait_s, total_s, video, error, film_s"
+    "reset_s, simulate_s, render_s, infer_s, wait_s, total_s, video, error, film_s, nonfinite"
 )
-ADDED = {"film_s": "REAL NOT NULL DEFAULT 0"}
-"""Columns that ledgers of the same version may lack, since an older robotrials wrote them; it reads those that have
-them, too."""
+ADDED = {"film_s": "REAL NOT NULL DEFAULT 0", "nonfinite": "INTEGER NOT NULL DEFAULT 0"}
+"""Columns that ledgers of earlier versions lack. What they hold there is 0; earlier versions read ledgers with them."""
 RECORD = (
     f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * 20}?) "
     "ON CONFLICT (episode, attempt, worker, started_at) DO UPDATE SET accepted = max(accepted, excluded.accepted)"
@@ -75,6 +75,7 @@ def row_of(record: EpisodeRecord) -> tuple[Any, ...]:
         record.video,
         None if record.error is None else record.error.encode("utf-8", "backslashreplace").decode("utf-8"),
         _storable(times.film),
+        int(record.nonfinite),
     )
 
 
@@ -102,6 +103,7 @@ def record_of(row: Sequence[Any]) -> EpisodeRecord:
         ),
         video=row[17],
         error=row[18],
+        nonfinite=int(row[20]),
         started_at=float(started_at),
     )
 

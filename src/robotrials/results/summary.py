@@ -25,6 +25,7 @@ class Figures:
     of a suite and of the run are means over its tasks, each weighing the same; tasks without a finished episode are
     left out. ``rate`` and ``interval`` (95 %: the run's method for a task, ``suite_rate`` for more) lie in [0, 1]. All
     means are None while nothing has finished. ``seconds`` sums the wall time of all results, errors too, by ``PARTS``.
+    ``n_nonfinite`` of the finished episodes showed NaN or infinity.
 
     ``n_out_of_order`` results are in none of the other figures, of a run that is not finished: see ``counting.py``.
     ``n_errors_out_of_order`` of them are errors.
@@ -43,6 +44,7 @@ class Figures:
     seconds: Mapping[str, float]
     n_out_of_order: int = 0
     n_errors_out_of_order: int = 0
+    n_nonfinite: int = 0
 
     @property
     def n_missing(self) -> int:
@@ -122,6 +124,7 @@ class _Sums:
     reward_sum: float = 0.0
     reward_max: float = 0.0
     steps: int = 0
+    nonfinite: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
     def set_aside(self, record: EpisodeRecord) -> None:
@@ -142,6 +145,7 @@ class _Sums:
         self.finished += 1
         self.successes += bool(record.success)
         self.steps += record.steps
+        self.nonfinite += record.nonfinite > 0
         self.reward_sum += record.reward_sum or 0.0
         self.reward_max += record.reward_max or 0.0
 
@@ -161,6 +165,7 @@ class _Sums:
             seconds=self.seconds,
             n_out_of_order=self.out_of_order,
             n_errors_out_of_order=self.errors_out_of_order,
+            n_nonfinite=self.nonfinite,
         )
 
 
@@ -226,6 +231,7 @@ def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:
         seconds={part: sum(task.seconds[part] for task in tasks) for part in PARTS},
         n_out_of_order=sum(task.n_out_of_order for task in tasks),
         n_errors_out_of_order=sum(task.n_errors_out_of_order for task in tasks),
+        n_nonfinite=sum(task.n_nonfinite for task in tasks),
     )
 
 

@@ -162,6 +162,7 @@ def _job(session: Session, beat_every: float, mark: str) -> Job:
         hung_s=config.eval.step_timeout,
         kept_cameras=session.kept_cameras,
         session=mark,
+        refuses_nonfinite=config.eval.nonfinite == "error",
     )
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,14 @@ class DatasetPlan:
 
 @dataclass(frozen=True)
 class DatasetMade:
-    """A dataset that a run has made, of ``frames`` steps in all. ``erred`` episodes are not in it."""
+    """A dataset that a run has made, of ``frames`` steps in all. ``erred`` episodes are not in it. ``nonfinite``: by
+    column, how many numbers are NaN or infinity, and so are in no statistic."""
 
     plan: DatasetPlan
     episodes: int
     frames: int
     erred: int
+    nonfinite: Mapping[str, int] = field(default_factory=dict)
 
 
 def plan_dataset(
@@ -112,9 +114,14 @@ def make_dataset(
         part, old = (dataset.path.with_name(f".{dataset.path.name}.{note['id']}.{end}") for end in ("tmp", "old"))
         for leftover in (part, old):
             shutil.rmtree(leftover, ignore_errors=True)
-        mark = {"id": note["id"], "robotrials": __version__, "identity": described["identity"]}
         try:
             size = write_dataset(part, dataset.layout, _kept(directory.path, plan, ledger))
+            mark = {
+                "id": note["id"],
+                "robotrials": __version__,
+                "identity": described["identity"],
+                "nonfinite": dict(size.nonfinite),
+            }
             (part / _MARK).write_text(json.dumps(mark, indent=2) + "\n", encoding="utf-8")
             with contextlib.suppress(FileNotFoundError):
                 os.replace(dataset.path, old)
@@ -125,11 +132,12 @@ def make_dataset(
                 "made from: mend that and resume the run"
             ) from error
         shutil.rmtree(old, ignore_errors=True)
-        note["written"] = {"episodes": size.episodes, "frames": size.frames}
+        note["written"] = {"episodes": size.episodes, "frames": size.frames, "nonfinite": dict(size.nonfinite)}
         directory.write_run_json(described)
     if finished == len(plan):
         shutil.rmtree(directory.path / "spool", ignore_errors=True)
-    return DatasetMade(dataset, note["written"]["episodes"], note["written"]["frames"], erred)
+    written = note["written"]
+    return DatasetMade(dataset, written["episodes"], written["frames"], erred, written.get("nonfinite", {}))
 
 
 def _is_kept(record: EpisodeRecord) -> bool:

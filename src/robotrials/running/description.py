@@ -58,6 +58,7 @@ def run_identity(
         },
         "rename_map": dict(config.rename_map),
         "exact": config.eval.exact,
+        **({"nonfinite": "error"} if config.eval.nonfinite == "error" else {}),
         **({} if shard.is_whole else {"shard": {"id": shard.id, "of": shard.count}}),
     }
 

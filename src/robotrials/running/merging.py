@@ -12,6 +12,7 @@ from robotrials.benchmarks.registry import make_benchmark
 from robotrials.errors import ConfigError
 from robotrials.plan.config import RunConfig
 from robotrials.plan.plan import Plan, build_plan
+from robotrials.plan.task_check import checked
 from robotrials.results.counting import what_counts
 from robotrials.results.exports import write_exports
 from robotrials.results.ledger import Ledger
@@ -113,7 +114,7 @@ def _whole_plan(shard: ShardRun, output_dir: Path) -> tuple[Plan, RunConfig]:
     config = config_from_json(shard.described["config"], output_dir)
     config = replace(config, eval=replace(config.eval, num_shards=1, shard_id=0, dataset=None, recording=False))
     assert config.seed is not None
-    plan = build_plan(make_benchmark(config.env).tasks(), config.eval.n_episodes, config.seed)
+    plan = build_plan(checked(make_benchmark(config.env).tasks()), config.eval.n_episodes, config.seed)
     if plan.hash() != shard.identity.get("plan"):
         raise ConfigError(
             f"the plan of {shard.path} cannot be laid out here as it was there: the benchmark has other tasks, "

@@ -75,7 +75,7 @@ class Job(Message):
     """All a worker must know before its first episode. ``server`` is where its policy lives, None: in the worker.
     ``run_dir`` is where videos go, on the coordinator's machine; ``session`` stands in a file there, by which a worker
     elsewhere sees whether that folder is the same for it. ``kept_cameras``: every episode is kept for a dataset, with
-    these; None: it is not. ``hung_s`` is the run's ``step_timeout``.
+    these; None: it is not. ``hung_s`` is the run's ``step_timeout``. ``refuses_nonfinite``: as ``Rollout`` takes it.
     """
 
     kind: ClassVar[str] = "job"
@@ -90,6 +90,7 @@ class Job(Message):
     hung_s: float
     kept_cameras: tuple[str, ...] | None = None
     session: str = ""
+    refuses_nonfinite: bool = False
 
 
 @dataclass(frozen=True)

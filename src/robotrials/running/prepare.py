@@ -19,8 +19,10 @@ from robotrials.benchmarks.scene_group import ManyScenes, scenes_of
 from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice, RunConfig, StatsSettings
-from robotrials.plan.plan import Plan, build_plan
+from robotrials.plan.options import plain
+from robotrials.plan.plan import Plan, build_plan, check_extent
 from robotrials.plan.shards import Shard, slice_plan
+from robotrials.plan.task_check import checked
 from robotrials.policies import registry as policies
 from robotrials.running import preflight
 from robotrials.running.crew import auto_servers, auto_workers
@@ -37,6 +39,9 @@ from robotrials.running.early_stop import StopPlan, check_reference, plan_stop, 
 from robotrials.running.launchers.container import ENGINES, Container
 from robotrials.running.recording import RecordRule
 from robotrials.running.tracking import require_backend
+
+_LEAST_SETTING, _MOST_SETTING = 0.001, 10_000_000
+"""Of seconds and rates: clocks and encoders fail beyond."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,9 @@ def prepare(config: RunConfig, as_recorded: bool = False) -> PreparedRun:
     existing = existing_run(output_dir)
     config = replace(config, output_dir=output_dir, seed=_seed(config, existing))
     assert config.seed is not None
-    whole = build_plan(benchmark.tasks(), config.eval.n_episodes, config.seed)
+    tasks = checked(benchmark.tasks())
+    check_extent(len(tasks), config.eval.n_episodes, config.seed)
+    whole = build_plan(tasks, config.eval.n_episodes, config.seed)
     policy = policies.fitted(config.policy, whole.tasks, config.rename_map)
     identified = replace(config, policy=policies.without_places(config.policy))
     identity = run_identity(identified, benchmark, installed, whole, policies.revision(policy))
@@ -147,6 +154,7 @@ def check_all_but_policy(
     """
     RecordRule.parse(config.eval.record)
     _check_settings(config)
+    config = _with_plain_options(config)
     require_backend(config.wandb)
     config = _with_interpreters(config)
     if not as_recorded and config.eval.runtime not in ENGINES:
@@ -227,8 +235,11 @@ def _check_settings(config: RunConfig) -> None:
         if getattr(settings, name) < least:
             raise ConfigError(f"--eval.{name} must be at least {least}, got {getattr(settings, name)}")
     for name in ("step_timeout", "record_fps"):
-        if not 0 < getattr(settings, name) < math.inf:
-            raise ConfigError(f"--eval.{name} must be above 0 and finite, got {getattr(settings, name)}")
+        value = getattr(settings, name)
+        if not 0 < value < math.inf:
+            raise ConfigError(f"--eval.{name} must be above 0 and finite, got {value}")
+        if not _LEAST_SETTING <= value <= _MOST_SETTING:
+            raise ConfigError(f"--eval.{name} must be between {_LEAST_SETTING} and {_MOST_SETTING:,}, got {value:g}")
     for name in ("memory", "shm_size"):
         size = getattr(config.docker, name)
         if size is not None and not re.fullmatch(r"\d+[kmg]", size.lower()):
@@ -246,6 +257,17 @@ def _check_settings(config: RunConfig) -> None:
         raise ConfigError(
             "--seed=null draws a seed, and every shard would draw another: give one with --eval.num_shards"
         )
+
+
+def _with_plain_options(config: RunConfig) -> RunConfig:
+    """Options of ``--env.*`` and ``--policy.*`` as messages and run.json hold them, whoever gave them."""
+    return replace(
+        config,
+        env=replace(config.env, options={name: plain(v, f"--env.{name}") for name, v in config.env.options.items()}),
+        policy=replace(
+            config.policy, options={name: plain(v, f"--policy.{name}") for name, v in config.policy.options.items()}
+        ),
+    )
 
 
 def _with_interpreters(config: RunConfig) -> RunConfig:

@@ -22,6 +22,7 @@ from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
+from robotrials.running.finite import FiniteCheck
 from robotrials.running.fit import env_key_of
 from robotrials.running.pulse import Pulse
 from robotrials.running.score import Score
@@ -35,8 +36,14 @@ class Eyes:
     nothing too."""
 
     def __init__(
-        self, spec: PolicySpec, task: TaskSpec, rename_map: Mapping[str, str], kept: Sequence[str] | None = None
+        self,
+        spec: PolicySpec,
+        task: TaskSpec,
+        rename_map: Mapping[str, str],
+        kept: Sequence[str] | None = None,
+        finite: FiniteCheck | None = None,
     ) -> None:
+        self._finite = finite or FiniteCheck(task)
         self._instruction = task.instruction
         self._features = task.observations
         self._keys = {env_key_of(key, rename_map): key for key in spec.observations}
@@ -61,6 +68,7 @@ class Eyes:
         raw.setdefault("task", self._instruction)
         if step == 0 or any(np.shape(raw.get(key, ())) != shape for key, shape in self._shapes.items()):
             self._check(raw)
+        self._finite.look(raw, step)
         self.seen_at, self.seen = step, raw
         self.renders += len(self.cameras)
         observation = {name: raw[key] for key, name in self._keys.items()}
@@ -114,9 +122,11 @@ class Rollout:
         pulse: Pulse,
         seeds_globals: bool = True,
         scoring: Scoring | None = None,
+        refuses_nonfinite: bool = False,
     ) -> None:
         """``seeds_globals``: the process's global random generators are this episode's alone. ``scoring``: what counts
-        as success or failure, if not as the benchmark's own words have it."""
+        as success or failure, if not as the benchmark's own words have it. ``refuses_nonfinite``: an observation or
+        reward with NaN or infinity is an error."""
         self._env = env
         self._policy = policy
         self._spec = policy.spec()
@@ -125,6 +135,9 @@ class Rollout:
         self._pulse = pulse
         self._seeds_globals = seeds_globals
         self._scoring = scoring or Scoring()
+        self._refuses_nonfinite = refuses_nonfinite
+        self.finite = FiniteCheck(task, refuses_nonfinite)
+        """What was seen of the episode that ``run`` has played last."""
 
     def run(
         self,
@@ -138,11 +151,13 @@ class Rollout:
 
         Raises:
             ContractError: policy and benchmark do not fit (shape, NaN, no success signal).
+            NonFiniteError: an observation or the rewards hold NaN or infinity, and such are refused.
         """
         clock = time.perf_counter
         env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
         started_at, began = time.time(), clock()
-        eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras)
+        finite = self.finite = FiniteCheck(task, self._refuses_nonfinite)
+        eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras, finite)
         if self._seeds_globals:
             seed_global_generators(episode)
         pulse.step = 0
@@ -206,6 +221,7 @@ class Rollout:
                     render_s += now - mark
                     mark = now
                     pulse.phase = "simulate"
+        finite.reward(score.reward_sum)
         if video is not None and end is not EndReason.EXCEPTION:
             _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
             film_s += spent
@@ -220,6 +236,7 @@ class Rollout:
             reward_max=score.reward_max,
             looks=looks,
             renders=eyes.renders + video_renders,
+            nonfinite=finite.count,
             timings=Timings(
                 reset=reset_s,
                 simulate=simulate_s,
@@ -270,8 +287,9 @@ class Rollout:
             )
         chunk: np.ndarray = actions[0, : spec.n_action_steps]
         if chunk.dtype.kind not in "fiu" or not np.isfinite(chunk).all():
+            why = self.finite.words()
             raise ContractError(
                 f"policy {spec.name} returned an action that is not finite numbers at its call {looks + 1} for "
-                f"{task.name}: {chunk[:3].tolist()}"
+                f"{task.name}: {chunk[:3].tolist()}" + (f"; {why}" if why else "")
             )
         return chunk

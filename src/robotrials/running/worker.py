@@ -22,7 +22,7 @@ from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scene_group import ManyScenes
 from robotrials.benchmarks.scoring import scoring_of
 from robotrials.datasets.spool import EpisodeSpool, spool_folder
-from robotrials.errors import ConfigError, ContractError, RobotrialsError, VideoError, WireError
+from robotrials.errors import ConfigError, ContractError, NonFiniteError, RobotrialsError, VideoError, WireError
 from robotrials.machine_limits import is_worn_out, remedy
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
@@ -209,8 +209,16 @@ class Worker:
             if job.kept_cameras is not None:
                 folder = spool_folder(self._root, episode.id, lease.attempt)
                 spool = EpisodeSpool(folder, task, job.kept_cameras)
-            alone, scoring = self._place is None, scoring_of(benchmark)
-            rollout = Rollout(env, policy, task, job.rename_map, pulse, seeds_globals=alone, scoring=scoring)
+            rollout = Rollout(
+                env,
+                policy,
+                task,
+                job.rename_map,
+                pulse,
+                seeds_globals=self._place is None,
+                scoring=scoring_of(benchmark),
+                refuses_nonfinite=job.refuses_nonfinite,
+            )
             record = rollout.run(episode, lease.attempt, self._name, video, spool)
             if not record.steps:  # its reset has raised what means failure: there is nothing to show or to keep
                 _discard(video)
@@ -230,14 +238,19 @@ class Worker:
             _discard(spool)
             self._close_env()
             record = self._error_record(error, episode, lease.attempt, started_at)
-            retryable = not isinstance(error, (ContractError, ConfigError))
-            return Done(lease.lease, record, retryable, at_start=pulse.step <= 1, fault=self._fault(error))
+            return Done(
+                lease.lease,
+                record,
+                retryable=not isinstance(error, (ContractError, ConfigError, NonFiniteError)),
+                # NaN says nothing of the other episodes, however early it comes.
+                at_start=pulse.step <= 1 and not isinstance(error, NonFiniteError),
+                fault=self._fault(error),
+            )
         finally:
             if self._place is not None:
                 self._place.leave()
             pulse.lease = 0
-        if record.reward_sum is not None and not math.isfinite(record.reward_sum):
-            note = f"{episode.name}: the benchmark's rewards sum to {record.reward_sum}; averages over it have no value"
+        note = _note(episode, record, rollout.finite.words(), note)
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
         return Done(lease.lease, record, note=note)
 
@@ -300,6 +313,15 @@ class Worker:
         log.info("stop: %s", message.reason)
         if self._joins and message.unfit:
             os._exit(UNFIT)
+
+
+def _note(episode: EpisodeSpec, record: EpisodeRecord, nonfinite: str, more: str | None) -> str | None:
+    """What is said of an episode that counts: ``nonfinite`` of its observations, and ``more``."""
+    parts = [nonfinite] if nonfinite else []
+    if record.reward_sum is not None and not math.isfinite(record.reward_sum):
+        parts.append(f"the benchmark's rewards sum to {record.reward_sum}; averages over it have no value")
+    parts += [more] if more else []
+    return f"{episode.name}: {'; '.join(parts)}" if parts else None
 
 
 def _expect(message: Message, kind: type[Message]) -> Message:
