@@ -37,7 +37,7 @@ def test_what_cannot_be_meant_is_refused(argv: list[str], message: str) -> None:
 def test_it_prints_where_the_page_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path / "run", video=b"mp4")
     assert main(["report", str(run), "--embed_videos=1"]) == 0
-    assert capsys.readouterr().out.startswith(f"{run}/report.html (0.0 MB, 12 videos, 12 of them inside)")
+    assert capsys.readouterr().out.startswith(f"{run}/report.html (0.1 MB, 12 videos, 12 of them inside)")
     assert main(["report", str(tmp_path)]) == 1
     assert "has no run.json" in capsys.readouterr().err
 

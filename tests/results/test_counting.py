@@ -128,6 +128,13 @@ def test_what_counts_depends_on_which_episodes_have_settled_and_not_on_how() -> 
     assert (nothing.counted, nothing.out_of_order) == (frozenset(), {4, 8})
 
 
+def test_an_error_that_is_tried_again_holds_nothing_up() -> None:
+    plan = plan_of(1, 6)
+    counting = what_counts({}, plan, [1, 2, 4], tried=[0, 1, 2, 4])
+    assert (counting.counted, counting.out_of_order) == ({1, 2}, {4})
+    assert what_counts({}, plan, [1, 2, 3, 4, 5], tried=range(6)).out_of_order == frozenset()
+
+
 def test_a_run_that_has_played_its_plan_counts_all_of_it() -> None:
     plan = plan_of(3, 4)
     counting = what_counts({"order": {"tasks_at_once": 2}}, plan, range(12))

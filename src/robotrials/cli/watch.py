@@ -30,9 +30,9 @@ command again goes on where this one stopped.
   --poll_s=SECONDS        how often to look for a new checkpoint [30]
   --once                  evaluate those that are there, do not wait
   --output_dir=DIR        default TRAIN_DIR/evaluation: a run in DIR/STEP for
-                          each checkpoint, index.html (with links to their
-                          reports; renews itself while this goes on), curve.json,
-                          and curve.png where matplotlib is installed
+                          each checkpoint, index.html (links to their reports;
+                          renews itself while this goes on), curve.json, and
+                          curve.png where matplotlib is installed
 
 All other flags are those of robotrials eval (its --help has them), without
 --policy.path.

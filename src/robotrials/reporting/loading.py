@@ -64,7 +64,7 @@ def _load(path: Path, label: str) -> LoadedRun:
     plan = stored_plan(described, path)
     method = (described["config"].get("stats") or {}).get("interval", "wilson")
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        counting = what_counts(described, plan, ledger.accepted_ids())
+        counting = what_counts(described, plan, ledger.accepted_ids(), ledger.attempt_counts())
         records = tuple(record for record in ledger.accepted() if record.episode in counting.counted)
         summary = summarize(ledger, plan, method, counting)
     return LoadedRun(label=label, path=path, described=described, plan=plan, summary=summary, records=records)

@@ -43,9 +43,15 @@ def everything(plan: Plan) -> Counting:
     return Counting(ids, ids)
 
 
-def what_counts(described: Mapping[str, Any], plan: Plan, settled: Iterable[int]) -> Counting:
+def what_counts(
+    described: Mapping[str, Any], plan: Plan, settled: Iterable[int], tried: Iterable[int] = ()
+) -> Counting:
     """What counts of the run that ``described`` (run.json) describes; ``settled`` episodes have a result, if only an
-    error. All of them, of a run that has played its plan."""
+    error. All of them, of a run that has played its plan.
+
+    ``tried`` episodes have had an attempt. One that has a result by none of them erred and is to be played again: as
+    with any error nothing waits for it, else resuming a run for one error would leave all other results out.
+    """
     done = frozenset(settled)
     decided = counted_ids(described, plan)
     planned = frozenset(episode.id for episode in plan) if decided is None else decided
@@ -53,8 +59,9 @@ def what_counts(described: Mapping[str, Any], plan: Plan, settled: Iterable[int]
     if planned <= done:
         return Counting(planned, planned, surplus=surplus)
     counted: set[int] = set()
+    erred = frozenset(tried) - done
     for order in orders(described, plan):
-        counted |= beginning(order, done)
+        counted |= beginning((episode for episode in order if episode.id not in erred), done)
     return Counting(planned, frozenset(counted & planned), (done & planned) - counted, surplus)
 
 

@@ -59,5 +59,7 @@ def reopen(path: Path, method: str | None = None) -> RunFigures:
     plan = stored_plan(described, path)
     method = method or str(described["config"].get("stats", {}).get("interval", "wilson"))
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        summary = summarize(ledger, plan, method, what_counts(described, plan, ledger.accepted_ids()))
+        summary = summarize(
+            ledger, plan, method, what_counts(described, plan, ledger.accepted_ids(), ledger.attempt_counts())
+        )
     return RunFigures(path, described, plan, summary)

@@ -166,8 +166,8 @@ def _read_directory(path: Path) -> StoredRun:
     plan = stored_plan(described, path)
     policy, env = described["config"]["policy"], described["config"]["env"]
     with Ledger.open(path / "ledger.sqlite", read_only=True) as ledger:
-        settled = dict(_episodes(ledger, plan))
-    counting = what_counts(described, plan, settled)
+        settled, tried = dict(_episodes(ledger, plan)), ledger.attempt_counts()
+    counting = what_counts(described, plan, settled, tried)
 
     def those(ids: frozenset[int]) -> tuple[Episode, ...]:
         return tuple(episode for number, episode in settled.items() if number in ids)

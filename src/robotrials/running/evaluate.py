@@ -86,7 +86,7 @@ def execute(prepared: PreparedRun, observer: Observer) -> RunResult:
             if not prepared.is_finished:
                 interrupted = _run_missing(prepared, directory, described, ledger, observer)
             _note_stop(prepared, described, ledger)
-            counting = what_counts(described, plan, ledger.accepted_ids())
+            counting = what_counts(described, plan, ledger.accepted_ids(), ledger.attempt_counts())
             directory.write_run_json(described)
             summary = summarize(ledger, plan, prepared.config.stats.interval, counting)
             wall = sum(s["wall_s"] or 0.0 for s in described["sessions"])

@@ -86,7 +86,7 @@ def merge_runs(
         with Ledger.create(directory.ledger_path, described["identity"]) as ledger:
             merge_ledgers(shards, ledger)
             copy_files(shards, directory)
-            counting = what_counts(described, plan, ledger.accepted_ids())
+            counting = what_counts(described, plan, ledger.accepted_ids(), ledger.attempt_counts())
             summary = summarize(ledger, plan, config.stats.interval, counting)
             wall = sum(session.get("wall_s") or 0.0 for session in described["sessions"])
             write_exports(directory, plan, ledger, summary, described, wall, counting)
