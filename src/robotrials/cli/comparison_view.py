@@ -78,7 +78,7 @@ def _against_first(
 ) -> list[Text]:
     one, other = comparison.baseline.name, comparison.other.name
     why = Text(comparison.pairing.why, "bright_black")
-    lines = [Text(f"{other} against {one}", "bold"), *wrapped(why, console.width, console), Text()]
+    lines = [Text(f"{other} against {one}", "bold"), *wrapped(why, console.width), Text()]
     lines += _table(comparison, report.task_ids, console, marks)
     lines.append(Text())
     verdict = Text(comparison.verdict.words, _STYLES.get(comparison.verdict.kind, "bold"))

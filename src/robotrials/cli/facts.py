@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -23,17 +25,22 @@ def fact_lines(facts: Iterable[tuple[str, str | Text]], console: Console | None 
     lines = []
     for name, value in facts:
         text = value if isinstance(value, Text) else Text(value)
-        parts = [text] if console is None else wrapped(text, max(_LEAST, console.width - _COLUMN), console)
+        parts = [text] if console is None else wrapped(text, max(_LEAST, console.width - _COLUMN))
         for i, part in enumerate(parts):
             lines.append(Text.assemble((f"{name if i == 0 else '':<{_COLUMN}}", "bright_black"), part))
     return lines
 
 
-def wrapped(text: Text, width: int, console: Console) -> list[Text]:
+def wrapped(text: Text, width: int) -> list[Text]:
     """``text`` in lines of at most ``width`` cells, broken between words alone."""
     if text.no_wrap or text.cell_len <= width:
         return [text]
-    lines = list(text.wrap(console, width, overflow="ignore"))
+    breaks, begin = [], 0
+    for word in re.finditer(r"\S+", text.plain):
+        if cell_len(text.plain[begin : word.end()]) > width and word.start() > begin:
+            begin = word.start()
+            breaks.append(begin)
+    lines = list(text.divide(breaks))
     for line in lines:
         line.rstrip()
     return lines
