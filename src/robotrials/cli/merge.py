@@ -51,9 +51,10 @@ def run(argv: Sequence[str]) -> int:
         output.text(HELP)
         return COMPLETE
     directories, flags = parse_merge(argv)
+    from robotrials.cli.listing import show
     from robotrials.cli.outcome import to_rows
     from robotrials.cli.plan_view import fact_lines
-    from robotrials.cli.runner import resume_command, show, write_page
+    from robotrials.cli.runner import resume_command, write_page
     from robotrials.cli.table import results_table
     from robotrials.running.merging import merge_runs
 

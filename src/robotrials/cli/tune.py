@@ -182,8 +182,8 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
 def _show(prepared: PreparedRun, figures: Figures, advice: Advice, command: str) -> None:
     from rich.text import Text
 
+    from robotrials.cli.listing import show
     from robotrials.cli.plan_view import fact_lines
-    from robotrials.cli.runner import show
 
     best, usual = advice.best, advice.usual
     bottleneck = f"{advice.bottleneck}: {advice.why}"
