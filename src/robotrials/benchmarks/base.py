@@ -116,6 +116,8 @@ class Benchmark(ABC):
     Config: ClassVar[type[BenchmarkConfig]]
     uses_gl: ClassVar[bool] = False
     installation: ClassVar[Installation] = Installation()
+    lists_tasks: ClassVar[bool] = True
+    """Whether ``--env.task=all`` means something: False where nobody but the simulator knows what tasks there are."""
     experts: ClassVar[bool | None] = None
     """Whether its tasks have scripted experts; None where that is not known before a simulator is built."""
 

@@ -73,6 +73,8 @@ def make_benchmark(choice: EnvChoice) -> Benchmark:
         ConfigError: an unknown benchmark, or an unknown or unreadable option.
     """
     cls = benchmark_class(choice.type)
+    if choice.options.get("task") == "all" and not cls.lists_tasks:
+        raise ConfigError(f"--env.task=all: {cls.name} has no list of its tasks; name those that you want")
     benchmark = cls(build(cls.Config, choice.options, "--env."))
     benchmark.python = choice.python
     return benchmark
