@@ -13,7 +13,7 @@ import pytest
 import robotrials
 from robotrials.benchmarks import environments, installer, inventory, system_packages
 from robotrials.benchmarks.base import Benchmark
-from robotrials.benchmarks.installed import look_up, placed
+from robotrials.benchmarks.installed import Installed, look_up, look_up_all, placed
 from robotrials.benchmarks.registry import benchmark_class
 from robotrials.cli.main import main
 from robotrials.errors import ConfigError, NotInstalledError
@@ -124,7 +124,7 @@ def test_a_simulator_that_does_not_import_is_a_problem_with_its_words(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(NotInstalledError, match="import gym_pusht fails: ImportError: libGL"):
         look_up(EnvChoice("pusht"), try_import=True)
-    (entry,) = inventory.inventory("pusht")
+    (entry,) = inventory.inventory(["pusht"])
     assert (entry.state, entry.where) == ("problem", "this Python")
 
 
@@ -134,13 +134,54 @@ def test_the_list_tells_where_at_which_versions_and_what_to_do(
     install_by_hand(home, "pusht", benchmark_class("pusht"), pins="of an earlier release")
     monkeypatch.setattr(inventory, "names", lambda: ["pusht", "robosuite"])
     monkeypatch.setattr(inventory, "is_installed_here", lambda cls: False)
-    assert main(["bench", "list", "--json"]) == 0
+    assert main(["bench", "list", "--import", "--json"]) == 0
     pusht, robosuite = json.loads(capsys.readouterr().out)
     assert (pusht["state"], pusht["where"], pusht["packages"]["gym-pusht"]) == ("ok", "own environment", "0.1.8")
     assert "its pins have moved since: robotrials bench install pusht" in pusht["note"]
     assert (robosuite["state"], robosuite["note"]) == ("-", "robotrials bench install robosuite")
+    assert main(["bench", "list", "--json"]) == 0
+    from_files = json.loads(capsys.readouterr().out)
+    assert [entry["state"] for entry in from_files] == ["installed", "-"]
+    assert from_files[0]["packages"] == pusht["packages"]
     assert main(["bench", "list"]) == 0
     assert "gym-pusht 0.1.8" in capsys.readouterr().out
+
+
+def test_the_list_of_all_starts_no_process_and_imports_no_simulator(
+    python: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*words: object, **more: object) -> None:
+        raise AssertionError(f"started {words}")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert main(["bench", "list", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert (entries["pusht"]["state"], entries["pusht"]["where"]) == ("installed", "own environment")
+    Path(python).unlink()
+    assert main(["bench", "list", "--json"]) == 0
+    gone = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}["pusht"]
+    assert (gone["state"], gone["note"]) == ("problem", "its interpreter is gone: robotrials bench install pusht")
+
+
+def test_simulators_of_one_interpreter_are_imported_by_one_process_and_one_that_fails_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "gymnasium_robotics.py").write_text("raise ImportError('no libGL')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    started: list[list[str]] = []
+    real = subprocess.run
+
+    def counted(command: list[str], **more: object) -> object:
+        started.append(command)
+        return real(command, **more)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    found = look_up_all([EnvChoice("pusht"), EnvChoice("gymnasium_robotics"), EnvChoice("gym")])
+    assert [isinstance(answer, Installed) for answer in found] == [True, False, True]
+    assert "import gymnasium_robotics fails: ImportError: no libGL" in str(found[1])
+    asked = [command[command.index("-m") + 2 :] for command in started if "robotrials.benchmarks.installed" in command]
+    assert asked == [["pusht", "gymnasium_robotics", "gym", "--import"], ["gymnasium_robotics", "--import"]]
 
 
 def test_exec_runs_a_command_there(python: str) -> None:

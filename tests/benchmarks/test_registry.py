@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from robotrials import benchmarks
-from robotrials.benchmarks import registry
+from robotrials.benchmarks import registry, vlabench_tasks
 from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.metaworld import MetaWorld
 from robotrials.benchmarks.pusht import PushT
@@ -180,3 +180,29 @@ def test_classes_that_define_no_expert_say_so() -> None:
         envs = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Env) and c is not Env]
         if cls.experts is False:
             assert all(c.expert is Env.expert for c in envs), name
+
+
+ALL = {
+    "aloha": 2,
+    "gymnasium_robotics": 4,
+    "libero": 130,
+    "maniskill": 13,
+    "metaworld": 50,
+    "pusht": 1,
+    "robomme": 16,
+    "robosuite": 19,
+    "robotwin": 50,
+}
+
+
+@pytest.mark.parametrize("name", [*ALL, "vlabench"])
+def test_all_means_every_task(name: str) -> None:
+    tasks = registry.make_benchmark(EnvChoice(name, {"task": "all"})).tasks()
+    assert len({task.key for task in tasks}) == len(tasks)
+    assert len(tasks) == ALL.get(name, len(vlabench_tasks.TASKS))
+
+
+@pytest.mark.parametrize("name", ["gym", "robocasa", "isaaclab_arena"])
+def test_all_is_refused_where_nobody_lists_the_tasks(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"--env.task=all: {name} has no list of its tasks"):
+        registry.make_benchmark(EnvChoice(name, {"task": "all"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,15 @@ def test_the_inputs_of_the_workflow_to_call_are_described() -> None:
     assert [name for name in inputs if f"`{name}`" not in page] == []
     example = load(ROOT / "examples/ci/evaluate.yml")["jobs"]["smoke"]["with"]
     assert set(example) <= set(inputs)
+
+
+def test_the_hubs_token_reaches_one_step_and_no_other() -> None:
+    workflow = load(ROOT / ".github/workflows/evaluate.yml")
+    assert workflow["on"]["workflow_call"]["secrets"]["HF_TOKEN"]["required"] is False
+    steps = workflow["jobs"]["evaluate"]["steps"]
+    holding = [step["name"] for step in steps if "secrets." in json.dumps(step)]
+    assert holding == ["Evaluate"]
+    assert (ROOT / ".github/workflows/evaluate.yml").read_text(encoding="utf-8").count("secrets.") == 1
 
 
 def test_a_release_is_published_without_a_password() -> None:

@@ -207,4 +207,23 @@ def test_the_batch_script_is_bash_that_repeats_the_command(tmp_path: Path, capsy
     assert "#SBATCH --gpus-per-node=4" in script
     assert "robotrials suite all libero,pusht --gpus=4 -- --steps=5 &" in script
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    assert main(["suite", "all", "pusht", "--dry_run", "--slurm=true", "--gpus=0", "--", "--dry_run"]) == 0
+    assert "robotrials suite all pusht --gpus=0 -- --dry_run &" in capsys.readouterr().out
+    assert main(["suite", "eval", "pusht", "--slurm", "--", "--policy.path=you/act_x"]) == 0
+    assert "--job-name=you-act_x_pusht" in capsys.readouterr().out
     assert "gpus" not in batch_script("x", 0, ["train", "pusht"]).split("set -euo")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        (["--policy.path=you/act_x"], "eval/you-act_x_pusht/given"),
+        (["--policy.type=random"], "eval/random_pusht/given"),
+        (["--policy.path=builtin:metaworld-bc"], "eval/builtin-metaworld-bc_pusht/given"),
+    ],
+)
+def test_results_of_a_named_policy_have_its_name(
+    words: list[str], folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["suite", "eval", "pusht", f"--output_dir={tmp_path}", "--dry_run", "--", *words]) == 0
+    assert f"--output_dir={tmp_path / folder}" in capsys.readouterr().out.split()

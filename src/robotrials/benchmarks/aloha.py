@@ -42,7 +42,7 @@ TASKS = {
 class AlohaConfig(BenchmarkConfig):
     """``--env.*`` of ALOHA."""
 
-    task: str = option("AlohaInsertion-v0", f"tasks, comma-separated: {', '.join(TASKS)}")
+    task: str = option("AlohaInsertion-v0", f"tasks, comma-separated: {', '.join(TASKS)}; or all")
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos", "agent_pos"))
     camera_names: tuple[str, ...] = option(("top",), f"cameras observed, of {', '.join(CAMERAS)}; LeRobot's is top")
     observation_width: int = option(640, "width of the images in pixels", least=1, most=MAX_SIDE)
@@ -80,14 +80,14 @@ class Aloha(Benchmark):
         asked = [name.strip() for name in self.config.task.split(",") if name.strip()]
         if not asked:
             raise ConfigError(f"--env.task is needed: {', '.join(TASKS)}")
-        return [self._spec(name) for name in asked]
+        return [self._spec(name) for part in asked for name in (TASKS if part == "all" else (part,))]
 
     def make(self, task: TaskSpec) -> AlohaEnv:
         return AlohaEnv(task, self.config)
 
     def _spec(self, name: str) -> TaskSpec:
         if name not in TASKS:
-            raise ConfigError(f"aloha has no task {name}{nearest(name, TASKS)}; it has {', '.join(TASKS)}")
+            raise ConfigError(f"aloha has no task {name}{nearest(name, TASKS)}; it has {', '.join(TASKS)}, or all")
         config = self.config
         observations: dict[str, Feature] = {}
         if config.obs_type.startswith("pixels"):

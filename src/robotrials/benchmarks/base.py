@@ -126,6 +126,8 @@ class Benchmark(ABC):
     uses_gl: ClassVar[bool] = False
     says_where_success_is: ClassVar[bool] = False
     installation: ClassVar[Installation] = Installation()
+    lists_tasks: ClassVar[bool] = True
+    """Whether ``--env.task=all`` means something: False where nobody but the simulator knows what tasks there are."""
     experts: ClassVar[bool | None] = None
     """Whether its tasks have scripted experts; None where that is not known before a simulator is built."""
 

@@ -112,6 +112,15 @@ def variables(installation: Installation, python: str | None, environ: Mapping[s
     return wanted
 
 
+def package_folders(environment: Environment) -> list[str]:
+    """Where the packages of ``environment`` are: its site-packages, and the folders that path files there name."""
+    found: list[str] = []
+    for site in sorted(Path(environment.prefix).glob("lib/python3*/site-packages")):
+        lines = [line for file in sorted(site.glob("*.pth")) for line in file.read_text().splitlines()]
+        found += [str(site), *(line for line in lines if line and not line.startswith(("import ", "import\t", "#")))]
+    return found
+
+
 def package_folder() -> Path:
     """The folder of the robotrials that is running."""
     return Path(robotrials.__file__).resolve().parent

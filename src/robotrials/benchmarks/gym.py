@@ -49,6 +49,7 @@ class Gym(Benchmark):
 
     name = "gym"
     extra = "gym"
+    lists_tasks = False
     modules = ("gymnasium",)
     # Those that are installed enter a run's identity; the package that an environment itself is from is in its task.
     packages = ("gymnasium", "gymnasium-robotics", "mujoco", "pybullet", "pymunk", "box2d", "numpy")

@@ -34,7 +34,7 @@ TASKS = {
 class GymnasiumRoboticsConfig(BenchmarkConfig):
     """``--env.*`` of Gymnasium-Robotics."""
 
-    task: str = option("", f"tasks, comma-separated, or fetch for all: {', '.join(TASKS)}")
+    task: str = option("", f"tasks, comma-separated, or all: {', '.join(TASKS)}")
     obs_type: str = option("pixels_agent_pos", "what is observed", choices=("pixels", "pixels_agent_pos", "state"))
     observation_width: int = option(480, "width of observation.image in pixels", least=1, most=MAX_SIDE)
     observation_height: int = option(480, "height of observation.image in pixels", least=1, most=MAX_SIDE)
@@ -85,8 +85,8 @@ class GymnasiumRobotics(Benchmark):
     def tasks(self) -> list[TaskSpec]:
         asked = [name.strip() for name in self.config.task.split(",") if name.strip()]
         if not asked:
-            raise ConfigError(f"--env.task is needed: fetch for all, or {', '.join(TASKS)}")
-        groups = {"fetch": tuple(TASKS)}
+            raise ConfigError(f"--env.task is needed: all, or {', '.join(TASKS)}")
+        groups = {"fetch": tuple(TASKS), "all": tuple(TASKS)}
         return [self._spec(suite, i, name) for suite in asked for i, name in enumerate(groups.get(suite, (suite,)))]
 
     def make(self, task: TaskSpec) -> GymEnv:

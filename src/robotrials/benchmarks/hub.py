@@ -139,7 +139,7 @@ class Hub(ForeignBenchmark):
         make_env = load_make_env(self._repo, self.config.repo)
         made = make_env(n_envs=1, use_async_envs=False, **self.config.kwargs)
         built = _by_suite(made, self._repo)
-        wanted = self.config.task.strip()
+        wanted = "" if self.config.task.strip() == "all" else self.config.task.strip()
         if not wanted:
             return built
         if wanted not in built:

@@ -1,7 +1,7 @@
 """What an interpreter has installed for a benchmark: this one, or another that workers are to run in.
 
-``python -m robotrials.benchmarks.installed NAME`` answers for the interpreter it runs in, as JSON; with ``--import`` it
-also imports the simulator, which is the only proof that it works.
+``python -m robotrials.benchmarks.installed NAME ...`` answers for the interpreter it runs in, a line of JSON for each;
+with ``--import`` it also imports the simulator, which is the only proof that it works.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from robotrials.benchmarks import environments
 from robotrials.benchmarks.gl import gl_environment
@@ -21,8 +22,11 @@ from robotrials.benchmarks.registry import benchmark_class, package_versions, re
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
+from robotrials.plan.install import install_command
 
 _TIMEOUT_S = 120
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""Of the Python that runs, as ``3.12``."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +58,71 @@ def look_up(choice: EnvChoice, try_import: bool = False) -> Installed:
     if choice.python is None and not try_import:
         return _here(choice.type)
     python = choice.python or sys.executable
-    command = [python, "-m", __name__, choice.type, *(["--import"] if try_import else [])]
-    added = environments.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
-    environment = {**os.environ, **gl_environment(os.environ), **added}
-    path = (os.getcwd(), environment.get("PYTHONPATH"))
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    words = [choice.type, *(["--import"] if try_import else [])]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment, stdin=subprocess.DEVNULL
-        )
+        done = _run(python, words, _added(choice))
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"--env.python={python} does not run: {error}{_again(python, choice.type)}") from None
     if try_import and done.returncode < 0:
         raise NotInstalledError(f"importing {choice.type} kills the process: signal {-done.returncode}")
-    return read_answer(done, f"--env.python={python}", f"{python} -m pip install robotrials")
+    return read_answer(done, f"--env.python={python}", install_command(python=python))
+
+
+def look_up_all(choices: Sequence[EnvChoice]) -> list[Installed | ConfigError]:
+    """``look_up`` with ``try_import`` of each, in order; what it raises is in the place of its answer.
+
+    Simulators of one interpreter share most of what they import, so one process imports all of them. What fails there
+    is asked again alone: it may have been another's fault.
+    """
+    groups: dict[tuple[Any, ...], list[EnvChoice]] = {}
+    for choice in choices:
+        groups.setdefault((choice.python, *sorted(_added(choice).items())), []).append(choice)
+    together: dict[str, Installed] = {}
+    for group in groups.values():
+        if len(group) > 1:
+            together |= _import_together(group)
+    return [together.get(choice.type) or _look_up_alone(choice) for choice in choices]
+
+
+def _look_up_alone(choice: EnvChoice) -> Installed | ConfigError:
+    try:
+        return look_up(choice, try_import=True)
+    except ConfigError as error:
+        return error
+
+
+def _import_together(group: Sequence[EnvChoice]) -> dict[str, Installed]:
+    """What one process answers that imports all of ``group``, as far as it comes and as it works."""
+    python = group[0].python or sys.executable
+    try:
+        done = _run(python, [*(choice.type for choice in group), "--import"], _added(group[0]))
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found: dict[str, Installed] = {}
+    for line in done.stdout.splitlines():
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # what simulators print on import
+            answer = json.loads(line)
+            found[answer["name"]] = Installed(answer["python"], answer["packages"])
+    return found
+
+
+def _added(choice: EnvChoice) -> dict[str, str]:
+    return environments.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
+
+
+def _run(python: str, words: Sequence[str], added: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """This module, run by ``python`` with the variables of a worker."""
+    environment = {**os.environ, **gl_environment(os.environ), **added}
+    path = (os.getcwd(), environment.get("PYTHONPATH"))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    return subprocess.run(
+        [python, "-m", __name__, *words],
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 QUESTION = ("-m", __name__)
@@ -99,7 +154,7 @@ def _again(python: str, name: str) -> str:
 def _here(name: str) -> Installed:
     cls = benchmark_class(name)
     require_installed(cls)
-    return Installed(f"{sys.version_info.major}.{sys.version_info.minor}", package_versions(cls))
+    return Installed(VERSION, package_versions(cls))
 
 
 def _import_all(name: str) -> None:
@@ -118,14 +173,15 @@ def _import_all(name: str) -> None:
 
 
 def main() -> None:
-    try:
-        answer = asdict(_here(sys.argv[1]))
-        if "--import" in sys.argv:
-            _import_all(sys.argv[1])
-    except ConfigError as error:
-        answer = {"problem": str(error)}
-    sys.stdout.write("\n" + json.dumps(answer))
-    sys.stdout.flush()
+    for name in (word for word in sys.argv[1:] if word != "--import"):
+        try:
+            answer = {"name": name, **asdict(_here(name))}
+            if "--import" in sys.argv:
+                _import_all(name)
+        except ConfigError as error:
+            answer = {"name": name, "problem": str(error)}
+        sys.stdout.write("\n" + json.dumps(answer) + "\n")
+        sys.stdout.flush()
     if "--import" in sys.argv:
         os._exit(0)  # what simulators print as their globals are torn down tells nobody anything
 

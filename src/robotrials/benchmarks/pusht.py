@@ -78,7 +78,7 @@ class PushT(Benchmark):
 
     def tasks(self) -> list[TaskSpec]:
         config = self.config
-        if config.task.strip() not in (TASK, "pusht"):
+        if config.task.strip() not in (TASK, "pusht", "all"):
             raise ConfigError(f"pusht has no task {config.task}{nearest(config.task, [TASK])}; it has {TASK}")
         features = {
             IMAGE: Feature((config.observation_height, config.observation_width, 3), "uint8"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -73,6 +74,8 @@ def make_benchmark(choice: EnvChoice) -> Benchmark:
         ConfigError: an unknown benchmark, or an unknown or unreadable option.
     """
     cls = benchmark_class(choice.type)
+    if choice.options.get("task") == "all" and not cls.lists_tasks:
+        raise ConfigError(f"--env.task=all: {cls.name} has no list of its tasks; name those that you want")
     benchmark = cls(build(cls.Config, choice.options, "--env."))
     benchmark.python = choice.python
     scoring_of(benchmark)
@@ -109,19 +112,20 @@ def is_installed_here(cls: type[Benchmark]) -> bool:
     return all(_is_there(module) for module in cls.modules)
 
 
-def package_versions(cls: type[Benchmark]) -> dict[str, str]:
+def package_versions(cls: type[Benchmark], folders: Sequence[str] | None = None) -> dict[str, str]:
     """Distribution to version of what can change an outcome, for the identity of a run; without those not installed.
+    ``folders`` are those of another interpreter's packages, None: this one's.
 
     For the coordinator: importlib.metadata would add to the start-up of a worker.
     """
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import Distribution
 
+    where: dict[str, Any] = {} if folders is None else {"path": list(folders)}
     found: dict[str, str] = {}
     for package in cls.packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
+        distribution = next(iter(Distribution.discover(name=package, **where)), None)
+        if distribution is not None:
+            found[package] = distribution.version
     return found
 
 

@@ -78,6 +78,7 @@ class RoboCasa(Benchmark):
 
     name = "robocasa"
     extra = "robocasa"
+    lists_tasks = False
     experts = False
     modules = ("robocasa", "robosuite")
     packages = ("robocasa", "robosuite", "mujoco", "gymnasium", "numpy")

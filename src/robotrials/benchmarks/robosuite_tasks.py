@@ -60,6 +60,7 @@ TASKS = {
 }
 
 GROUPS = {
+    "all": tuple(TASKS),
     "single_arm": tuple(name for name, task in TASKS.items() if task.arms == 1),
     "two_arm": tuple(name for name, task in TASKS.items() if task.arms == 2),
 }

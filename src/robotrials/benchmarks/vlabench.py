@@ -40,7 +40,7 @@ _BUILDS = 20
 class VLABenchConfig(BenchmarkConfig):
     """``--env.*`` of VLABench."""
 
-    task: str = option("", "tasks and suites, comma-separated: select_fruit, primitive, composite")
+    task: str = option("", "tasks and suites, comma-separated: select_fruit, primitive, composite, all")
     robot: str = option("franka", "VLABench's name of the robot")
     observation_width: int = option(480, "width of the images in pixels", least=1, most=MAX_SIDE)
     observation_height: int = option(480, "height of the images in pixels", least=1, most=MAX_SIDE)
@@ -90,6 +90,8 @@ class VLABench(Benchmark):
 
 
 def _members(suite: str) -> tuple[str, ...]:
+    if suite == "all":
+        return TASKS
     if suite in SUITES:
         return SUITES[suite]
     if suite in TASKS:

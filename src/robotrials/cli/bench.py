@@ -12,7 +12,7 @@ from robotrials.cli.words import split_words
 from robotrials.errors import ConfigError
 
 HELP = """\
-usage: robotrials bench list [NAME] [--json]
+usage: robotrials bench list [NAME ...] [--import] [--json]
        robotrials bench install NAME ... [--python=PYTHON] [--force]
        robotrials bench remove NAME ...
        robotrials bench exec NAME COMMAND ...
@@ -21,8 +21,9 @@ Benchmarks, and environments of their own for them: isolated, at the versions
 that were tested. `robotrials eval --env.type=NAME` runs the workers of a
 benchmark in its environment without being told.
 
-  list      every benchmark: where it is installed, whether it really imports,
-            at which versions, and what is wrong
+  list      every benchmark: where it is installed, at which versions, and what
+            is wrong. Those named, or all with --import, are really imported,
+            which alone shows that they work
   install   make the environment of a benchmark. A second time it does nothing
             where that works; --force makes it anew in any case, --python
             chooses a path or a version (3.12)
@@ -53,7 +54,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _list(argv: Sequence[str]) -> int:
-    words = split_words(argv, "bench list", ("json",), {"json": "true"})
+    words = split_words(argv, "bench list", ("json", "import"), {"json": "true", "import": "true"})
     names = words.plain
     from robotrials.benchmarks.inventory import inventory, location
     from robotrials.benchmarks.registry import benchmark_class
@@ -61,7 +62,7 @@ def _list(argv: Sequence[str]) -> int:
 
     for name in names:
         benchmark_class(name)
-    entries = [entry for name in names for entry in inventory(name)] if names else inventory()
+    entries = inventory(names or None, try_import=bool(names) or words.truth("import"))
     if words.truth("json"):
         print_json([dataclasses.asdict(entry) for entry in entries])
         return 0
@@ -96,7 +97,7 @@ def _install(argv: Sequence[str]) -> int:
         python = words.flags.get("python")
         new = install(cls, name, python, words.truth("force"), say)
         # One that lacks system packages would work no better for being made anew.
-        if not new and not lacking and inventory(name)[0].state != "ok":
+        if not new and not lacking and inventory([name])[0].state != "ok":
             say("what is installed does not work; it is made anew")
             new = install(cls, name, python, True, say)
         status = max(status, _prove(name, new))
@@ -107,7 +108,7 @@ def _prove(name: str, new: bool) -> int:
     """Import it there, and say so."""
     from robotrials.benchmarks.inventory import inventory
 
-    (entry,) = inventory(name)
+    (entry,) = inventory([name])
     versions = ", ".join(f"{package} {version}" for package, version in entry.packages.items())
     if entry.state != "ok":
         output.error(f"{name} is installed in {entry.python}, and does not work: {entry.note}")

@@ -76,7 +76,7 @@ def run(argv: Sequence[str]) -> int:
     else:
         from robotrials.cli import draw
         from robotrials.cli.comparison_view import comparison_lines
-        from robotrials.cli.runner import show
+        from robotrials.cli.listing import show
 
         show(comparison_lines(report, draw.make_console(sys.stdout), n_listed))
     if not words.truth("fail_if_worse"):

@@ -50,8 +50,9 @@ def run(argv: Sequence[str]) -> int:
     """Parse, merge, print the table; returns the exit status."""
     directories, flags = parse_merge(argv)
     from robotrials.cli.facts import fact_lines
+    from robotrials.cli.listing import show
     from robotrials.cli.outcome import places, to_rows
-    from robotrials.cli.runner import resume_command, show, write_page
+    from robotrials.cli.runner import resume_command, write_page
     from robotrials.cli.table import results_table
     from robotrials.running.merging import merge_runs
 

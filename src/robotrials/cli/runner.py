@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-
-from rich.text import Text
 
 from robotrials.cli import draw, output
 from robotrials.cli.display import Heading, open_display
+from robotrials.cli.listing import show
 from robotrials.cli.outcome import report_lines
 from robotrials.cli.plan_view import plan_lines, policy_title
 from robotrials.errors import RobotrialsError
@@ -98,14 +95,3 @@ def closing(result: RunResult) -> list[str]:
 
 def resume_command(directory: Path) -> str:
     return f"robotrials resume {shlex.quote(str(directory))}"
-
-
-def show(lines: Sequence[Text]) -> None:
-    """Print to stdout, each line as it is: paths are never broken, so that they can be copied."""
-    stdout = draw.make_console(sys.stdout)
-    # Rendered to memory first: a stdout that cannot be written is dealt with in one place, ``output``.
-    memory = io.StringIO()
-    terminal = draw.make_console(memory, like=stdout)
-    for line in lines:
-        terminal.print(line, soft_wrap=True)
-    output.text(memory.getvalue())

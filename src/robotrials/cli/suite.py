@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -16,11 +15,20 @@ from robotrials.cli import output
 from robotrials.cli.words import flag_lines, split_words
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.plan.options import build, nearest
-from robotrials.suites.commands import SuiteSettings, count_gpus, eval_words, parse_forwarded, train_command
+from robotrials.suites.commands import (
+    SuiteSettings,
+    count_gpus,
+    eval_words,
+    given_policy,
+    parse_forwarded,
+    train_command,
+)
 from robotrials.suites.registry import SUITES, Suite, find
 
 ACTIONS = ("list", "train", "eval", "all")
 COMPLETE, MISCONFIGURED, PARTIAL = 0, 1, 2
+GIVEN = "given"
+"""In the place of a checkpoint's step: the folder of a policy that was named, not trained here."""
 _METAVARS = {"policy_name": "NAME", "hub_user": "USER", "output_dir": "DIR", "train_python": "PATH"}
 _METAVARS |= {"dry_run": "BOOL", "slurm": "BOOL"}
 
@@ -131,9 +139,17 @@ def _print_script(call: Call) -> None:
     from robotrials.suites.slurm import batch_script
 
     gpus = count_gpus() if call.settings.gpus < 0 else call.settings.gpus
-    words = [word for word in call.argv if not word.replace("-", "_").startswith("__slurm")]
-    name = "_".join([call.settings.policy_name, *(suite.name for suite in call.suites)])
+    name = given_policy(call.for_eval) if call.action == "eval" else ""
+    words = without_flags(call.argv, ("slurm", "dry_run"))
+    name = "_".join([name or call.settings.policy_name, *(suite.name for suite in call.suites)])
     output.text(batch_script(name, gpus or (1 if call.settings.gpus < 0 else 0), words))
+
+
+def without_flags(argv: Sequence[str], names: Sequence[str]) -> list[str]:
+    """``argv`` without the flags ``names`` of its own part; what follows ``--`` is for other programs."""
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    own = [word for word in argv[:end] if word.lstrip("-").partition("=")[0].replace("-", "_") not in names]
+    return [*own, *argv[end:]]
 
 
 def _carry_out(suite: Suite, call: Call) -> int:
@@ -223,10 +239,8 @@ def _evaluate(suite: Suite, call: Call) -> int:
 
 def _policy(suite: Suite, call: Call) -> tuple[str, str]:
     """What to evaluate, and the name of the folder it goes to: the last checkpoint, else the repository."""
-    given = parse_forwarded(call.for_eval)
-    if {"policy.path", "policy.type"} & set(given):
-        name = given.get("policy.path") or given["policy.type"]
-        return given.get("policy.path", ""), re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")
+    if given_policy(call.for_eval):
+        return parse_forwarded(call.for_eval).get("policy.path", ""), GIVEN
     training = call.settings.training(suite, call.for_train)
     last = training.last
     if last is not None:

@@ -183,7 +183,7 @@ def _show(prepared: PreparedRun, figures: Figures, advice: Advice, command: str)
     from rich.text import Text
 
     from robotrials.cli.facts import fact_lines
-    from robotrials.cli.runner import show
+    from robotrials.cli.listing import show
 
     best, usual = advice.best, advice.usual
     bottleneck = f"{advice.bottleneck}: {advice.why}"

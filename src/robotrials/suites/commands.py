@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -108,8 +109,16 @@ def train_command(suite: Suite, settings: SuiteSettings, forwarded: Sequence[str
     return [accelerate, "launch", *launch, train, *(f"--{name}={_train_text(value)}" for name, value in flags.items())]
 
 
+def given_policy(forwarded: Sequence[str]) -> str:
+    """The policy that the words for the evaluation name, as the name of a folder; empty where they name none."""
+    given = parse_forwarded(forwarded)
+    name = given.get("policy.path") or given.get("policy.type", "")
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")
+
+
 def eval_words(suite: Suite, settings: SuiteSettings, policy: str, step: str, forwarded: Sequence[str]) -> list[str]:
     """The flags of ``robotrials eval`` for all tasks of ``suite`` in one plan. ``policy`` is a folder or repository.
+    Folders are named after the policy that is played, be it trained here or named among ``forwarded``.
 
     Raises:
         ConfigError: words among ``forwarded`` that are no flags.
@@ -120,7 +129,9 @@ def eval_words(suite: Suite, settings: SuiteSettings, policy: str, step: str, fo
         **_env_flags(suite, given),
         "eval.n_episodes": settings.n_episodes or suite.n_episodes,
     }
-    flags["output_dir"] = settings.output_dir / "eval" / settings.job(suite) / step
+    name = given_policy(forwarded)
+    job = f"{name}_{suite.name}" if name else settings.job(suite)
+    flags["output_dir"] = settings.output_dir / "eval" / job / step
     flags.update(suite.eval)
     if "policy.type" in given and "policy.path" not in given:
         flags.pop("policy.path")
