@@ -29,6 +29,10 @@ class NonFiniteError(RobotrialsError):
     """
 
 
+class CallOrderError(RobotrialsError):
+    """Raised when calls come out of order: a step of an environment that was not reset, or that is closed."""
+
+
 class IdentityError(RobotrialsError):
     """Raised when a run directory holds a run of another identity; the message lists what differs."""
 

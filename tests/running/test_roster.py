@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from robotrials.running.messages import Beat
-from robotrials.running.roster import Roster, WorkerEntry, WorkerState
+from robotrials.running.roster import Roster, WorkerEntry, WorkerState, WorkerStateError
 
 
 class Clock:
@@ -11,6 +13,11 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def moved(roster: Roster, entry: WorkerEntry, *states: WorkerState) -> None:
+    for state in states:
+        roster.enter(entry, state)
 
 
 def beat(entry: WorkerEntry, count: int, phase: str = "idle") -> Beat:
@@ -21,7 +28,7 @@ def test_a_policy_server_that_is_idle_and_beats_does_not_hang() -> None:
     clock = Clock()
     roster = Roster(10.0, "s", clock)
     server = roster.enlist(0)[0]
-    roster.enter(server, WorkerState.SERVING)
+    moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
     for _ in range(100):
         clock.now += 1.0
         roster.beat(beat(server, 5))
@@ -33,7 +40,7 @@ def test_a_policy_server_that_was_stopped_while_idle_is_found_by_its_silence() -
     clock = Clock()
     roster = Roster(10.0, "s", clock)
     server = roster.enlist(0)[0]
-    roster.enter(server, WorkerState.SERVING)
+    moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
     roster.beat(beat(server, 5))
     clock.now += 9.0
     assert roster.hung() == []
@@ -55,7 +62,7 @@ def test_a_worker_is_found_by_its_count_even_if_it_beats() -> None:
     clock = Clock()
     roster = Roster(10.0, clock=clock)
     worker = roster.enlist(0)[0]
-    roster.enter(worker, WorkerState.BUSY)
+    moved(roster, worker, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
     for _ in range(11):
         clock.now += 1.0
         roster.beat(beat(worker, 7, "simulate"))
@@ -70,7 +77,7 @@ def test_nothing_is_given_to_one_that_is_gone() -> None:
     """Two die in the same moment: what the first had held must not go to the second, which was idle."""
     roster = Roster(10.0)
     worker = roster.enlist(0)[0]
-    roster.enter(worker, WorkerState.IDLE)
+    moved(roster, worker, WorkerState.LOADING, WorkerState.IDLE)
     assert roster.remove(worker.name) is worker
     assert worker.state is WorkerState.ENDING
 
@@ -89,3 +96,19 @@ def test_the_workers_of_one_process_are_numbered_through_and_found_by_it() -> No
     for entry in second:
         roster.remove(entry.name)
     assert [entry.name for entry in roster.enlist(1, 2, 3)] == ["w1.2-0", "w1.2-1"]
+
+
+def test_states_that_cannot_follow_each_other_are_refused() -> None:
+    roster = Roster(10.0)
+    worker, server = roster.enlist(0)[0], roster.enlist(1)[0]
+    with pytest.raises(WorkerStateError, match="w0 cannot become busy while it is starting"):
+        roster.enter(worker, WorkerState.BUSY)
+    moved(roster, worker, WorkerState.WAITING, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
+    with pytest.raises(WorkerStateError, match="cannot become loading while it is busy"):
+        roster.enter(worker, WorkerState.LOADING)
+    moved(roster, worker, WorkerState.ENDING, WorkerState.ENDING)
+    with pytest.raises(WorkerStateError, match="cannot become idle while it is ending"):
+        roster.enter(worker, WorkerState.IDLE)
+    moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
+    with pytest.raises(WorkerStateError):
+        roster.enter(server, WorkerState.SERVING)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from robotrials.benchmarks.call_order import CallOrder
 from robotrials.benchmarks.installation import Installation
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
@@ -44,8 +45,9 @@ class Expert(ABC):
         """The action for the simulator's present state, (D,) float."""
 
 
-class Env(ABC):
-    """One simulated scene in this process. Calls come in order: reset, then (observe | render)*, step, ..., close."""
+class Env(CallOrder, ABC):
+    """One simulated scene in this process. Calls come in order: reset, then (observe | render)*, step, ..., close;
+    others raise CallOrderError."""
 
     @abstractmethod
     def reset(self, episode: EpisodeSpec) -> None:

@@ -42,7 +42,7 @@ from robotrials.running.messages import (
 from robotrials.running.observer import Observer
 from robotrials.running.outcomes import Outcomes
 from robotrials.running.queue import EpisodeQueue, LeasedEpisode
-from robotrials.running.roster import WorkerEntry, WorkerState
+from robotrials.running.roster import WorkerEntry, WorkerState, WorkerStateError
 from robotrials.running.servers import ServerPool
 from robotrials.running.tally import Tally
 from robotrials.running.underway import UnderwayWatch
@@ -288,6 +288,10 @@ class Coordinator:
 
     def _on_ready(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Ready)
+        if entry.state is WorkerState.ENDING:
+            return
+        if entry.state is not WorkerState.LOADING:
+            raise WorkerStateError(f"ready, from worker {entry.name}, which is {entry.state.value}")
         misfit = self._terms.may_join(message) if entry.apart else None
         if misfit is not None and not entry.joined:
             raise ConfigError(f"worker {entry.name} runs where {misfit}")
@@ -338,6 +342,8 @@ class Coordinator:
 
     def _on_done(self, entry: WorkerEntry, message: Message) -> None:
         assert isinstance(message, Done)
+        if entry.state in (WorkerState.STARTING, WorkerState.WAITING, WorkerState.LOADING):
+            raise WorkerStateError(f"done, from worker {entry.name}, which is {entry.state.value}")
         leased = self._queue.held(message.lease, entry.name)
         if leased is None:
             # The lease was taken back and its episode is somebody else's now: the record is not used.

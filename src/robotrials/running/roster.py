@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from robotrials.errors import WireError
 from robotrials.running.messages import Beat, scene_names
 from robotrials.running.queue import LeasedEpisode
 
@@ -22,6 +23,22 @@ class WorkerState(Enum):
     BUSY = "busy"  # holds a lease
     SERVING = "serving"  # a policy server that is up
     ENDING = "ending"  # told to stop, or killed
+
+
+_NEXT: dict[WorkerState, tuple[WorkerState, ...]] = {
+    WorkerState.STARTING: (WorkerState.WAITING, WorkerState.LOADING),
+    WorkerState.WAITING: (WorkerState.LOADING,),
+    WorkerState.LOADING: (WorkerState.IDLE, WorkerState.SERVING),
+    WorkerState.IDLE: (WorkerState.IDLE, WorkerState.BUSY),
+    WorkerState.BUSY: (WorkerState.IDLE, WorkerState.BUSY),
+    WorkerState.SERVING: (),
+    WorkerState.ENDING: (),
+}
+"""What may follow each state, besides ``ENDING``, which may follow any."""
+
+
+class WorkerStateError(WireError):
+    """Raised when a worker would enter a state that cannot follow its own: it has said something out of order."""
 
 
 @dataclass
@@ -132,6 +149,12 @@ class Roster:
         return entry
 
     def enter(self, entry: WorkerEntry, state: WorkerState) -> None:
+        """
+        Raises:
+            WorkerStateError: ``state`` cannot follow the one that the worker is in.
+        """
+        if state is not WorkerState.ENDING and state not in _NEXT[entry.state]:
+            raise WorkerStateError(f"worker {entry.name} cannot become {state.value} while it is {entry.state.value}")
         entry.state = state
         entry.moved(self._clock())
         if state is WorkerState.SERVING:
