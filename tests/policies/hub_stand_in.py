@@ -45,6 +45,12 @@ class ModelHub:
                 etag = f'"{hashlib.sha1(content).hexdigest()}"'
                 return 200, {"ETag": etag, "X-Repo-Commit": parts[3]}, content
             return 404, {"X-Error-Code": "EntryNotFound"}, b""
+        if path.startswith("/api/models/me/gated"):
+            return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
+        if path.startswith("/api/models/me/token"):
+            return 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, b"{}"
+        if path.startswith("/api/models/me/busy"):
+            return 500, {}, b"{}"
         return 404, {"X-Error-Code": "RepoNotFound"}, b""
 
     def _about(self, what: str, revision: str) -> tuple[int, dict[str, str], bytes]:

@@ -51,3 +51,9 @@ def test_policy_that_draws_where_an_episode_begins_gives_the_same_in_every_layou
     alone = outcomes(tmp_path / "alone", "Rememberer", "Dice", batch_size=1)
     for name, layout in LAYOUTS.items():
         assert outcomes(tmp_path / name, "Rememberer", "Dice", **layout) == alone, name
+
+
+def test_class_that_says_it_is_served_gets_a_server(tmp_path: Path) -> None:
+    assert outcomes(tmp_path / "served", "GamblerServed") == outcomes(tmp_path / "beside", "Gambler")
+    assert (tmp_path / "served" / "logs" / "s0.log").exists()
+    assert not (tmp_path / "beside" / "logs" / "s0.log").exists()

@@ -55,10 +55,18 @@ def test_what_neither_hub_nor_cache_can_tell_is_refused_with_a_way_out(hub: Mode
     assert ask(online, "me/act", "v9").stderr.strip() == (
         "--policy.pretrained_revision=v9: me/act on the Hub has no such revision"
     )
-    assert "neither a folder here nor a repository on the Hub" in ask(online, "me/none").stderr
+    assert "the Hub has no such repository that you may see; a private one needs" in ask(online, "me/none").stderr
+    gated = ask(online, "me/gated").stderr
+    assert "is a gated repository: ask for access at https://huggingface.co/me/gated" in gated
+    assert "log in (hf auth login)" in ask(online, "me/token").stderr
+    assert "the Hub cannot be reached" in ask(online, "me/busy").stderr
     offline = ask(hub.environment(tmp_path / "home", offline=True), "me/act")
     assert offline.returncode == 1
     assert "HF_HUB_OFFLINE is set" in offline.stderr
+    assert "nstall" not in offline.stderr
+    unreachable = ask({**online, "HF_ENDPOINT": "http://127.0.0.1:9"}, "me/act")
+    assert "the Hub cannot be reached" in unreachable.stderr
+    assert "let this machine reach the Hub, or download the repository beforehand" in unreachable.stderr
     assert "--policy.pretrained_revision=<40 digits>" in offline.stderr
 
 

@@ -24,7 +24,7 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 STATE, IMAGE = "observation.state", "observation.image"
-TYPES = {"float": 1, "uint8": 2, "int64": 7, "string": 8, "double": 11}
+TYPES = {"float": 1, "uint8": 2, "int64": 7, "string": 8, "bool": 9, "float16": 10, "double": 11, "bfloat16": 16}
 
 Axes = list[Any]
 
@@ -36,6 +36,7 @@ def graph(
     nodes: list[Any],
     constants: dict[str, np.ndarray] | None = None,
     metadata: str | None = None,
+    gives: str = "float",
 ) -> str:
     """Write a model; every node's helper arguments are ``(op, inputs, outputs, attributes)``."""
     make = onnx.helper
@@ -43,7 +44,7 @@ def graph(
         [make.make_node(op, ins, outs, **attributes) for op, ins, outs, attributes in nodes],
         "test",
         [make.make_tensor_value_info(name, TYPES[kind], axes) for name, (kind, axes) in inputs.items()],
-        [make.make_tensor_value_info("action", TYPES["float"], output)],
+        [make.make_tensor_value_info("action", TYPES[gives], output)],
         [onnx.numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
     )
     opsets = [make.make_opsetid("", 17), make.make_opsetid("ai.onnx.ml", 3)]
@@ -286,3 +287,20 @@ def test_actions_are_bit_identical_in_every_process(tmp_path: Path) -> None:
     rows = np.random.default_rng(1).standard_normal((200, 39)).astype(np.float32)
     here = act(OnnxPolicy(file), *[{STATE: row} for row in rows])
     assert digests == {hashlib.sha256(here.tobytes()).hexdigest()}
+
+
+@pytest.mark.parametrize("gives", ["float16", "double", "int64"])
+def test_actions_are_the_numbers_that_the_graph_gives_in_each_type(tmp_path: Path, gives: str) -> None:
+    nodes = [("Cast", [STATE], ["action"], {"to": TYPES[gives]})]
+    policy = OnnxPolicy(graph(tmp_path / "m.onnx", {STATE: ("float", ["B", 3])}, ["B", 3], nodes, gives=gives))
+    actions = act(policy, {STATE: np.array([1.0, -3.0, 256.0], np.float32)})
+    assert actions.dtype.kind in "fi"
+    np.testing.assert_array_equal(actions, [[[1, -3, 256]]])
+
+
+@pytest.mark.parametrize("gives", ["bool", "string", "bfloat16"])
+def test_outputs_that_are_no_numbers_are_refused_at_once(tmp_path: Path, gives: str) -> None:
+    nodes = [("Cast", [STATE], ["action"], {"to": TYPES[gives]})]
+    file = graph(tmp_path / "m.onnx", {STATE: ("float", ["B", 3])}, ["B", 3], nodes, gives=gives)
+    with pytest.raises(ConfigError, match=rf"output action tensor\({gives}\)\[B, 3\] must be one of tensor"):
+        OnnxPolicy(file)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 
@@ -212,6 +213,57 @@ def test_run_against_it_records_that_its_numerics_are_not_ours(tmp_path: Path) -
     assert described["policy"]["server"] == {"n_action_steps": 5}
     assert described["identity"]["policy"]["revision"].startswith("openpi metadata:")
     assert registry.caveat(PolicyChoice("openpi")) == described["policy"]["numerics"]
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "policy.py", line 7, in infer
+    x = obs["a"]
+        ~~~^^^^^
+KeyError: 'a'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "serve.py", line 12
+    raise ValueError
+ValueError: observation/wrist_image missing
+in what was sent
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "exception"),
+    [
+        (TRACEBACK, "ValueError: observation/wrist_image missing in what was sent"),
+        ('Traceback (most recent call last):\n  File "p.py", line 7\nValueError: bad', "ValueError: bad"),
+        ("out of memory", "out of memory"),
+        ("first\nsecond\n\n", "second"),
+        ('Traceback (most recent call last):\n  File "p.py", line 7', 'File "p.py", line 7'),
+        ("", "nothing"),
+    ],
+)
+def test_servers_exception_is_on_the_first_line_and_its_traceback_behind(text: str, exception: str) -> None:
+    with scripted(answering(text)) as url, pytest.raises(PolicyServerError) as caught:
+        ask(url)
+    first, _, rest = str(caught.value).partition("\n")
+    assert first == f"the server says: {exception}"
+    assert rest in ("", text.strip())
+
+
+@pytest.mark.parametrize("dtype", ["<V2", "bfloat16", "|V1"])
+def test_raw_words_are_named(dtype: str) -> None:
+    words = {b"__ndarray__": True, b"data": b"\0\0" * 5, b"dtype": dtype, b"shape": (5, 1)}
+    said = pytest.raises(WireError, match=r"raw words .*bfloat16 perhaps.*convert it to float32")
+    with scripted(answering(msgpack.packb({"actions": words}))) as url, said:
+        ask(url)
+
+
+def test_server_that_greets_with_an_error_is_refused_at_once() -> None:
+    with (
+        scripted(lambda connection: connection.send(TRACEBACK)) as url,
+        pytest.raises(ConfigError, match=r"--policy\.url=.*: the server says: ValueError: observation/wrist_image"),
+    ):
+        registry.revision(PolicyChoice("openpi", None, {"url": url}))
 
 
 def test_nan_is_an_error_of_the_episode_not_an_action(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice
-from robotrials.policies import registry
+from robotrials.policies import files, lerobot, registry
 from robotrials.policies.base import Policy
 from robotrials.policies.expert import ExpertPolicy
-from robotrials.policies.registry import make_policy, names, policy_class, revision, type_of, validate
+from robotrials.policies.registry import is_served, make_policy, names, policy_class, revision, type_of, validate
 
 OWN = """
     from __future__ import annotations
@@ -259,7 +259,7 @@ def test_a_worker_imports_the_policy_it_needs_and_no_other() -> None:
     program = """
         import sys
         from robotrials.plan.config import PolicyChoice
-        from robotrials.policies.registry import make_policy
+        from robotrials.policies.registry import is_served, make_policy
         make_policy(PolicyChoice("expert"))
         print(*sorted(m for m in sys.modules if m.startswith("robotrials.policies.")))
         print(*sorted({"torch", "onnxruntime", "onnx", "importlib.metadata"} & set(sys.modules)))
@@ -280,3 +280,109 @@ def test_the_table_names_classes_of_this_package() -> None:
         cls = policy_class(PolicyChoice(name))
         assert f"{cls.__module__}:{cls.__qualname__}" == path
     assert list(registry.OWN) == sorted(registry.OWN)
+
+
+SERVED = """
+    from robotrials.policies.base import Policy
+    from other import Heavy as Model
+
+
+    class Plain(Policy):
+        def __init__(self):
+            raise RuntimeError("this was run")
+
+
+    class Big(Plain):
+        served: bool = True
+
+
+    class Bigger(Big):
+        pass
+
+
+    class Small(Bigger):
+        served = False
+
+
+    class Far(Model):
+        pass
+
+
+    raise RuntimeError("this was run")
+"""
+
+
+@pytest.fixture
+def served_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "heavy_policies.py"
+    file.write_text(textwrap.dedent(SERVED))
+    (tmp_path / "other.py").write_text("class Base:\n    served = True\n\n\nclass Heavy(Base):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("cls", "served"), [("Plain", False), ("Big", True), ("Bigger", True), ("Small", False), ("Far", True)]
+)
+def test_a_class_of_the_users_own_says_whether_it_is_served_without_being_imported(
+    served_file: Path, cls: str, served: bool
+) -> None:
+    assert is_served(PolicyChoice(f"{served_file}:{cls}")) is served
+    assert is_served(PolicyChoice(f"heavy_policies:{cls}")) is served
+
+
+def test_a_plugins_class_says_whether_it_is_served(served_file: Path, tmp_path: Path) -> None:
+    package = tmp_path / "plugged_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('this was run')\n")
+    (package / "policy.py").write_text("from heavy_policies import Big\n\n\nclass Mine(Big):\n    pass\n")
+    (package / "__main__.py").write_text("from .policy import Mine\n")
+    info = tmp_path / "plugged-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(
+        "[robotrials.policies]\nheavy = plugged_package.policy:Mine\nalias = plugged_package.__main__:Mine\n"
+        "light = heavy_policies:Plain\n"
+    )
+    assert is_served(PolicyChoice("heavy"))
+    assert is_served(PolicyChoice("alias"))
+    assert not is_served(PolicyChoice("light"))
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        ("lerobot/act.base", True),
+        ("lerobot/pi0.5-libero", True),
+        ("me/act_v1.5", True),
+        ("runs/actions.npz", False),
+        ("runs/policy.pt", False),
+        ("./lerobot/act", False),
+        ("~/act", False),
+        ("/tmp/act", False),
+        ("act", False),
+        ("a/b/c", False),
+        ("me/", False),
+        ("me/a b", False),
+    ],
+)
+def test_one_rule_tells_a_hub_id_from_a_path(
+    path: str, is_one: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert files.is_hub_id(path) is is_one
+    if is_one:
+        assert type_of(PolicyChoice(path=path)) == "lerobot"
+        lerobot.validate(PolicyChoice(path=path))
+        (tmp_path / path).mkdir(parents=True)
+        assert not files.is_hub_id(path)  # what is here is meant first
+    else:
+        with pytest.raises(ConfigError, match="no such file or folder"):
+            type_of(PolicyChoice(path=path))
+
+
+@pytest.mark.parametrize("name", ["groot", "act", "diffusion", "pi0", "pi05", "smolvla", "ACT"])
+def test_a_type_of_lerobots_leads_to_the_path_of_its_checkpoint(name: str) -> None:
+    said = refusal(PolicyChoice(name))
+    assert "give its checkpoint as --policy.path=CHECKPOINT" in said
+    assert "leave --policy.type out" in said

@@ -57,8 +57,9 @@ def _to_paste(directory: Path, stats: StatsSettings | None, latex: bool) -> str:
 
 
 def _show(directory: Path, stats: StatsSettings | None) -> None:
+    from robotrials.cli.listing import show
     from robotrials.cli.outcome import report_lines
-    from robotrials.cli.runner import closing, show, title
+    from robotrials.cli.runner import closing, title
     from robotrials.running.stored_run import prepare_stored, result_so_far
 
     prepared = prepare_stored(directory, stats)

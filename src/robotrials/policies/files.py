@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from robotrials.errors import ConfigError
 from robotrials.plan.options import nearest
 
 BUILTIN = "builtin:"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_FILES = frozenset(
+    {".bin", ".ckpt", ".h5", ".hdf5", ".json", ".npy", ".npz", ".onnx", ".parquet", ".pkl", ".pt", ".pth"}
+    | {".py", ".safetensors", ".yaml", ".yml", ".zip"}
+)
+"""Endings that mean a file, which is missing then; other dots belong to a repository's name (``act.base``)."""
 _MODELS = Path(__file__).parent / "models"
 
 
@@ -25,6 +32,15 @@ def locate(path: str) -> Path:
         known = ", ".join(BUILTIN + n for n in shipped)
         raise ConfigError(f"--policy.path={path}: no such model{nearest(name, shipped)}; robotrials ships {known}")
     return shipped[name]
+
+
+def is_hub_id(path: str) -> bool:
+    """Whether ``path`` means ``owner/name`` on the Hugging Face Hub: a file or folder of that name is meant first."""
+    return (
+        _HUB_ID.fullmatch(path) is not None
+        and Path(path).suffix.lower() not in _FILES
+        and not Path(path).expanduser().exists()
+    )
 
 
 def digest(path: Path) -> str:

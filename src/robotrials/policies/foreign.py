@@ -21,6 +21,7 @@ from robotrials.errors import ConfigError, ContractError, RobotrialsError, WireE
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, Session
+from robotrials.serving.client import PolicyServerError
 from robotrials.wire.stream import ConnectionLostError
 from robotrials.wire.websocket import Websocket
 
@@ -147,7 +148,7 @@ def look(policy: ForeignPolicy) -> dict[str, Any]:
     """
     try:
         return policy.greeting
-    except (RobotrialsError, WireError) as error:
+    except (RobotrialsError, WireError, PolicyServerError) as error:
         raise ConfigError(f"--policy.url={policy._url}: {error}") from None
     finally:
         policy.close()
@@ -157,6 +158,18 @@ def digest_of(greeting: Mapping[str, Any]) -> str:
     """First 16 hexadecimal digits of the SHA-256 of what a server told: all that tells it from another."""
     text = json.dumps(greeting, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def exception_in(text: str) -> str:
+    """The exception at the end of a traceback (of the last one, where several follow each other), on one line; another
+    text's last line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    starts = [number for number, line in enumerate(lines) if line.lstrip().startswith("Traceback (most recent call")]
+    if not starts:
+        return lines[-1].strip() if lines else "nothing"
+    after = lines[starts[-1] + 1 :]
+    raised = next((number for number, line in enumerate(after) if not line.startswith((" ", "\t"))), None)
+    return " ".join(line.strip() for line in after[raised:]) if raised is not None else lines[-1].strip()
 
 
 def jsonable(value: Any) -> Any:

@@ -25,7 +25,6 @@ from robotrials.policies import devices, files
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.lerobot_support import checkpoint, hub
 from robotrials.policies.lerobot_support.features import Needs
-from robotrials.policies.lerobot_support.hub import is_hub_id
 
 
 class LeRobotPolicy(Policy):
@@ -116,7 +115,7 @@ def validate(choice: PolicyChoice) -> None:
         _count(choice, name, least)
     if (device := choice.options.get("device")) is not None:
         devices.parse_device(str(device))
-    if not is_hub_id(choice.path):
+    if not files.is_hub_id(choice.path):
         found = checkpoint.inspect(choice.path)
         checkpoint.base_of_adapter(found.folder)
         Needs.of(found.config, f"{found.folder / checkpoint.CONFIG}")
@@ -146,11 +145,11 @@ def _commits(choice: PolicyChoice) -> dict[str, str]:
         ConfigError: neither the Hub nor the cache can tell, or an adapter's configuration is damaged.
     """
     path, given = str(choice.path), choice.options
-    if is_hub_id(path):
+    if files.is_hub_id(path):
         wanted = given.get("pretrained_revision")
         return {} if given.get("commit") else {"commit": hub.commit(path, wanted, choice.python)}
     base, wanted = checkpoint.base_of_adapter(files.locate(path))
-    if base is None or not is_hub_id(base) or given.get("base_commit"):
+    if base is None or not files.is_hub_id(base) or given.get("base_commit"):
         return {}
     return {"base_commit": hub.commit(base, wanted, choice.python)}
 
@@ -166,7 +165,7 @@ def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[
         ContractError: checkpoint and benchmark do not fit; every reason of the first task that shows one.
     """
     commits = _commits(choice)
-    if is_hub_id(str(choice.path)):
+    if files.is_hub_id(str(choice.path)):
         return replace(choice, options={**commits, **choice.options})
     found = checkpoint.inspect(str(choice.path))
     needs = Needs.of(found.config, str(found.folder / checkpoint.CONFIG))
@@ -184,7 +183,7 @@ def fitted(choice: PolicyChoice, tasks: Sequence[TaskSpec], rename_map: Mapping[
 def looks_every_step(choice: PolicyChoice) -> bool:
     """By ``--policy.n_action_steps``, else by a checkpoint that is here."""
     steps: Any = choice.options.get("n_action_steps")
-    if steps is None and choice.path is not None and not is_hub_id(choice.path):
+    if steps is None and choice.path is not None and not files.is_hub_id(choice.path):
         steps = checkpoint.inspect(choice.path).config.get("n_action_steps")
     return str(steps) == "1"
 

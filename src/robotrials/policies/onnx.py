@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 METADATA_KEY = "robotrials"
 
+_OUTPUTS = tuple(f"tensor({name})" for name in ("float", "double", "float16", "int8", "int16", "int32", "int64"))
+"""Element types of actions. Of bfloat16 onnxruntime makes no NumPy array."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -73,6 +76,9 @@ class OnnxPolicy(Policy):
         output = self._runtime.get_outputs()[0]
         if len(output.shape) not in (2, 3):
             raise ConfigError(f"{path}: output {_show(output)} must be (B, A) or (B, T, A)")
+        if output.type not in _OUTPUTS:
+            known = ", ".join(_OUTPUTS)
+            raise ConfigError(f"{path}: output {_show(output)} must be one of {known}; cast it to float in the graph")
         self._output, self._gives_chunks = output.name, len(output.shape) == 3
         steps = settings.n_action_steps if n_action_steps is None else n_action_steps
         self._spec = PolicySpec(

@@ -107,9 +107,15 @@ class OpenpiPolicy(foreign.ForeignPolicy):
 
 
 def _decode(message: bytes | str) -> dict[Any, Any]:
-    """An answer of the server; a text in its place is the traceback of what went wrong there."""
+    """An answer of the server; a text in its place is the traceback of what went wrong there.
+
+    Raises:
+        PolicyServerError: such a text; the exception comes first, then all of it.
+    """
     if isinstance(message, str):
-        raise PolicyServerError(f"the server says: {shown(message, 2000)}")
+        what = shown(foreign.exception_in(message), 300)
+        whole = shown(message.strip(), 2000)
+        raise PolicyServerError(f"the server says: {what}" + (f"\n{whole}" if whole != what else ""))
     return decode_plain(message)
 
 

@@ -18,6 +18,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.global_random import Generators, standing, word_of
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.checks import plain_array
 
 
 class DrawnInBatchError(RobotrialsError):
@@ -72,8 +73,10 @@ class OwnGenerators(Policy):
         alone = len(sessions) == 1
         if not alone and (self._draws or not self._has_acted):
             pairs = zip(sessions, observations, strict=True)
-            return np.concatenate([np.asarray(self._act_alone(*pair)) for pair in pairs])
-        return self._act_alone(sessions[0], observations[0]) if alone else self._act_together(sessions, observations)
+            return np.concatenate([plain_array(self._act_alone(*pair)) for pair in pairs])
+        if alone:
+            return plain_array(self._act_alone(sessions[0], observations[0]))
+        return plain_array(self._act_together(sessions, observations))
 
     def _act_alone(self, session: Session, observation: Observation) -> np.ndarray:
         if session.generators is None:

@@ -17,7 +17,6 @@ import inspect
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -47,6 +46,12 @@ OWN = {
     "zero": "robotrials.policies.zero:ZeroPolicy",
 }
 """``--policy.type`` to the class of this package behind it."""
+_LEROBOT_TYPES = frozenset(
+    {"act", "diffusion", "eo1", "evo1", "fastwam", "gaussian_actor", "groot", "lingbot_va", "molmoact2"}
+    | {"multi_task_dit", "pi0", "pi05", "pi0_fast", "pi0fast", "sac", "smolvla", "tdmpc", "vla_jepa", "vqbet", "wall_x"}
+    | {"xvla"}
+)
+"""What LeRobot (0.3 to 0.6) calls its policies in ``--policy.type`` of its own commands."""
 
 
 def names() -> list[str]:
@@ -67,7 +72,7 @@ def type_of(choice: PolicyChoice) -> str:
     path = files.locate(choice.path)
     if path.suffix == ".onnx":
         return "onnx"
-    if path.is_dir() or (not path.exists() and _is_hub_id(choice.path)):
+    if path.is_dir() or files.is_hub_id(choice.path):
         return "lerobot"
     if not path.exists():
         raise ConfigError(f"--policy.path={choice.path}: no such file or folder")
@@ -222,9 +227,19 @@ def check_plan(choice: PolicyChoice, plan: Plan) -> None:
 
 
 def is_served(choice: PolicyChoice) -> bool:
-    """Whether the policy lives in a policy server unless told otherwise. A user's own class does not: its module is
-    not imported to find out (``--eval.policy_servers=1`` asks for one)."""
-    return _module_of(choice) is not None and policy_class(choice).served
+    """Whether the policy lives in a policy server unless told otherwise. Of a user's own class and of a plugin's it is
+    read from the source: its module is not imported to find out."""
+    from robotrials.policies import class_source  # workers need it never
+
+    name = type_of(choice)
+    if import_path.is_import_path(name):
+        file, class_name = import_path.source(name, TYPE_FLAG), name.rpartition(":")[2]
+        return bool(class_source.attribute(file, class_name, "served"))
+    if _own_module(name) is not None:
+        return bool(policy_class(choice).served)
+    point = _plugins()[name]
+    source = class_source.module_file(point.module)
+    return source is not None and bool(class_source.attribute(source, point.attr, "served"))
 
 
 def looks_every_step(choice: PolicyChoice) -> bool:
@@ -243,6 +258,11 @@ def _own_module(name: str) -> ModuleType | None:
         return importlib.import_module(OWN[name].partition(":")[0])
     if name in _plugins():
         return None
+    if name.lower() in _LEROBOT_TYPES:
+        raise ConfigError(
+            f"--policy.type={name} is a type of LeRobot's: give its checkpoint as --policy.path=CHECKPOINT (a folder, "
+            "or owner/name on the Hub) and leave --policy.type out; the type is read from the checkpoint"
+        )
     known = names()
     raise ConfigError(
         f"unknown --policy.type={name}{nearest(name, known)}; known: {', '.join(known)}, "
@@ -308,10 +328,3 @@ def _plugins() -> dict[str, Any]:
 def _plugin_version(name: str) -> str:
     distribution = _plugins()[name].dist
     return f"{distribution.name}-{distribution.version}" if distribution else "unknown"
-
-
-def _is_hub_id(path: str) -> bool:
-    """``owner/name``, as the Hugging Face Hub calls its repositories; ``act_v1.5`` is a name, ``run.npz`` a file."""
-    owner, _, rest = path.partition("/")
-    names_file = Path(path).suffix[1:].isalpha()
-    return bool(owner and rest) and "/" not in rest and not path.startswith((".", "~")) and not names_file

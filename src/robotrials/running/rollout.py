@@ -20,6 +20,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.global_random import seed_global_generators
 from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
+from robotrials.policies.checks import plain_array, require_numbers
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
 from robotrials.running.finite import FiniteCheck
@@ -271,10 +272,11 @@ class Rollout:
         now = time.perf_counter()
         return now, renders, now - mark
 
-    def _chunk(self, actions: np.ndarray, looks: int) -> np.ndarray:
+    def _chunk(self, answer: object, looks: int) -> np.ndarray:
         """The (T, A) actions to play of a (1, T', A) answer, checked."""
         spec, task = self._spec, self._task
-        actions = np.asarray(actions)
+        actions = plain_array(answer)
+        require_numbers(spec.name, actions)
         if actions.ndim != 3 or actions.shape[0] != 1 or actions.shape[2] != task.action.dim:
             raise ContractError(
                 f"policy {spec.name} returned actions of shape {actions.shape} for one episode of {task.name}; "
@@ -286,7 +288,7 @@ class Rollout:
                 f"but says that {spec.n_action_steps} of each chunk are played"
             )
         chunk: np.ndarray = actions[0, : spec.n_action_steps]
-        if chunk.dtype.kind not in "fiu" or not np.isfinite(chunk).all():
+        if not np.isfinite(chunk).all():
             why = self.finite.words()
             raise ContractError(
                 f"policy {spec.name} returned an action that is not finite numbers at its call {looks + 1} for "

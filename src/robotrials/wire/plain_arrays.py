@@ -25,6 +25,9 @@ MAX_ITEMS = 1 << 16
 _DTYPE = re.compile(r"[<>|=]?[biuf](1|2|4|8)")
 """Numbers and booleans. An object array's bytes would become pointers, so its type is not even handed to NumPy."""
 
+_WORDS = frozenset({"bfloat16", "V2", "<V2", "|V2", ">V2", "V1", "<V1", "|V1"})
+"""How NumPy writes the types that extensions of it define."""
+
 
 def decode_plain(data: bytes, max_bytes: int = MAX_FOREIGN_BYTES) -> dict[Any, Any]:
     """The map that ``data`` holds, its arrays as NumPy arrays (read-only views), its scalars as NumPy scalars.
@@ -114,6 +117,11 @@ def _array(value: dict[Any, Any], key: type) -> AnyArray:
 
 def _dtype(name: Any) -> np.dtype[Any]:
     text = name.decode("ascii", "replace") if isinstance(name, bytes) else name
+    if isinstance(text, str) and text in _WORDS:
+        raise WireError(
+            f"an array of dtype {text!r}, raw words that do not say what they mean (bfloat16 perhaps): convert it to "
+            "float32 before it is sent"
+        )
     if not isinstance(text, str) or not _DTYPE.fullmatch(text):
         raise WireError(f"a dtype {str(text)[:40]!r}; numbers and booleans alone are read")
     try:

@@ -15,7 +15,6 @@ from typing import Any
 from robotrials.errors import ConfigError
 from robotrials.policies import files
 from robotrials.policies.lerobot_support import hub, normalisation
-from robotrials.policies.lerobot_support.hub import is_hub_id
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -82,14 +81,14 @@ def revision(path: str, commit: str | None = None, base_commit: str | None = Non
     Raises:
         ConfigError: a commit is not given and cannot be found out, or an adapter's configuration is damaged.
     """
-    if is_hub_id(path):
+    if files.is_hub_id(path):
         return f"{path}@{commit or hub.commit(path)}"
     folder = files.locate(path)
     own = f"sha256:{digest(folder)}"
     base, wanted = base_of_adapter(folder)
     if base is None:
         return own
-    return f"{own} on {revision(base, base_commit or (hub.commit(base, wanted) if is_hub_id(base) else None))}"
+    return f"{own} on {revision(base, base_commit or (hub.commit(base, wanted) if files.is_hub_id(base) else None))}"
 
 
 def base_of_adapter(folder: Path) -> tuple[str | None, str | None]:
@@ -107,7 +106,7 @@ def base_of_adapter(folder: Path) -> tuple[str | None, str | None]:
     for field, value in (("base_model_name_or_path", base), ("revision", wanted)):
         if not isinstance(value, (str, type(None))):
             raise ConfigError(f"{file}: {field} must be text or null, it is {value!r}")
-    found = base and (is_hub_id(base) or files.locate(base).is_dir())
+    found = base and (files.is_hub_id(base) or files.locate(base).is_dir())
     return (base, wanted or None) if found else (None, None)
 
 

@@ -24,12 +24,6 @@ TIMEOUT_S = 20.0
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def is_hub_id(path: str) -> bool:
-    """Whether ``path`` means ``owner/name`` on the Hugging Face Hub: a folder that exists is meant first."""
-    owner, _, name = path.partition("/")
-    return bool(owner and name) and "/" not in name and not path.startswith((".", "~")) and not Path(path).exists()
-
-
 def commit(repo: str, revision: Any = None, python: str | None = None) -> str:
     """The commit (40 hexadecimal digits) that ``revision`` of ``repo`` (a branch, a tag, a commit) is at this moment.
 
@@ -43,19 +37,44 @@ def commit(repo: str, revision: Any = None, python: str | None = None) -> str:
     if _COMMIT.fullmatch(name):
         return name
     if find_spec("huggingface_hub") is not None:
-        found, why = _ask(repo, name)
+        found, why, remedy = _ask(repo, name)
     elif python is not None:
         return _ask_elsewhere(repo, name, python)
     else:
         found, why = None, f"huggingface_hub is not installed in {sys.executable}"
+        remedy = "install it here (pip install 'robotrials[hub]')"
     found = found or _cached(repo, name)
     if found is None:
         raise ConfigError(
-            f"--policy.path={repo} is no folder here, and which commit of the Hub's repository is {name} cannot be "
-            f"told: {why}, and {_cache(repo)} does not say it. Install huggingface_hub here (pip install "
-            "'robotrials[hub]') and let it reach the Hub, or name the commit: --policy.pretrained_revision=<40 digits>"
+            f"--policy.path={repo} is no folder here, and which commit of the Hub's repository is {name} is unknown: "
+            f"{why}, and {_cache(repo)} does not say it. What to do: {remedy}, or name the commit: "
+            "--policy.pretrained_revision=<40 digits>"
         )
     return found
+
+
+def refusal(repo: str, error: Exception) -> ConfigError | None:
+    """What the Hub's client means by ``error`` about ``repo``, where it is an answer of the Hub and not a failure to
+    reach it: no such repository, one that needs a token, or one that is gated."""
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+
+    flag = f"--policy.path={repo}"
+    if isinstance(error, GatedRepoError):
+        return ConfigError(
+            f"{flag} is a gated repository: ask for access at https://huggingface.co/{repo}, then log in "
+            "(hf auth login) or set HF_TOKEN"
+        )
+    if isinstance(error, RepositoryNotFoundError):
+        return ConfigError(
+            f"{flag} is no folder here, and the Hub has no such repository that you may see; a private one needs "
+            "hf auth login, or HF_TOKEN"
+        )
+    if isinstance(error, HFValidationError):
+        return ConfigError(f"{flag} is no folder here, and no name of a repository on the Hub: {error}")
+    status = error.response.status_code if isinstance(error, HfHubHTTPError) and error.response is not None else None
+    if status in (401, 403):
+        return ConfigError(f"{flag}: the Hub refuses it ({status}): log in (hf auth login), or look at HF_TOKEN")
+    return None
 
 
 def remember(repo: str, revision: Any, downloaded: str) -> None:
@@ -68,26 +87,31 @@ def remember(repo: str, revision: Any, downloaded: str) -> None:
         ref.write_text(downloaded, encoding="utf-8")
 
 
-def _ask(repo: str, name: str) -> tuple[str | None, str]:
-    """The Hub's answer, or None and why there is none."""
+def _ask(repo: str, name: str) -> tuple[str | None, str, str]:
+    """The Hub's answer, or None, why there is none, and what to do.
+
+    Raises:
+        ConfigError: it has no such repository or revision, or does not give it.
+    """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-    from huggingface_hub.errors import RepositoryNotFoundError as NoRepository
     from huggingface_hub.errors import RevisionNotFoundError as NoRevision
 
     # A dead connection is an error of the HTTP library, which differs by version (requests, httpx, httpx2): all of
     # them are reached through the base that this class takes from it.
     unreachable = (*HfHubHTTPError.__bases__, OSError)
     try:
-        return HfApi().model_info(repo, revision=name, timeout=TIMEOUT_S).sha, "the Hub names none"
+        return HfApi().model_info(repo, revision=name, timeout=TIMEOUT_S).sha, "the Hub names none", "try again"
     except NoRevision:
         raise ConfigError(f"--policy.pretrained_revision={name}: {repo} on the Hub has no such revision") from None
-    except (NoRepository, HFValidationError) as error:
-        raise ConfigError(f"--policy.path={repo}: neither a folder here nor a repository on the Hub: {error}") from None
     except OfflineModeIsEnabled:
-        return None, "HF_HUB_OFFLINE is set"
-    except unreachable as error:
-        return None, f"the Hub cannot be reached ({type(error).__name__}: {error})"
+        return None, "HF_HUB_OFFLINE is set", "leave HF_HUB_OFFLINE out, or download the repository beforehand"
+    except (HFValidationError, *unreachable) as error:
+        refused = refusal(repo, error)
+        if refused is not None:
+            raise refused from None
+        why = f"the Hub cannot be reached ({type(error).__name__}: {error})"
+        return None, why, "let this machine reach the Hub, or download the repository beforehand"
 
 
 def _ask_elsewhere(repo: str, name: str, python: str) -> str:

@@ -24,9 +24,9 @@ from safetensors import SafetensorError, safe_open
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.options import coerce, nearest
+from robotrials.policies import files
 from robotrials.policies.lerobot_support import checkpoint, hub, lean_imports, normalisation, xvla
 from robotrials.policies.lerobot_support.checkpoint import Checkpoint
-from robotrials.policies.lerobot_support.hub import is_hub_id
 from robotrials.policies.lerobot_support.lerobot_api import (
     FeatureType,
     NormalizationMode,
@@ -89,14 +89,14 @@ def load(
             weights that do not fill the model; NotInstalledError: a package that this policy needs is missing.
     """
     register_third_party_plugins()
-    if is_hub_id(path):
+    if files.is_hub_id(path):
         commit = commit or hub.commit(path, overrides.get("pretrained_revision"))
         found = checkpoint.inspect(str(_downloaded(path, commit)))
         hub.remember(path, overrides.get("pretrained_revision"), commit)
     else:
         found = checkpoint.inspect(str(Path(path).expanduser()))
         base, wanted = checkpoint.base_of_adapter(found.folder)
-        if base is not None and is_hub_id(base):
+        if base is not None and files.is_hub_id(base):
             base_commit = base_commit or hub.commit(base, wanted)
     config = _configuration(path, found, overrides)
     if action_dim is not None and hasattr(config, "max_action_dim"):
@@ -123,7 +123,7 @@ def versions() -> dict[str, str]:
 def _downloaded(path: str, commit: str) -> Path:
     """Commit ``commit`` of Hub repository ``path``, fetched into the cache, its pickled files left out."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         return Path(
@@ -133,10 +133,14 @@ def _downloaded(path: str, commit: str) -> Path:
                 allow_patterns=["*.json", "*.safetensors", "*.model", "*.txt"],
             )
         )
-    except (RepositoryNotFoundError, LocalEntryNotFoundError, HfHubHTTPError) as error:
+    except LocalEntryNotFoundError as error:  # raised when the Hub is not asked, or does not answer
         raise ConfigError(
-            f"--policy.path={path}: neither a folder here nor a repository that could be had from the Hub: {error}"
+            f"--policy.path={path}: commit {commit} is not in this machine's cache, and cannot be downloaded "
+            f"(HF_HUB_OFFLINE is set, or the Hub cannot be reached): {error}"
         ) from error
+    except (HfHubHTTPError, HFValidationError) as error:
+        refused = hub.refusal(path, error)
+        raise refused or ConfigError(f"--policy.path={path} cannot be downloaded from the Hub: {error}") from error
 
 
 def _configuration(path: str, found: Checkpoint, overrides: Mapping[str, Any]) -> PreTrainedConfig:
@@ -175,8 +179,8 @@ def _register_steps(kind: str, folder: Path) -> None:
     """Import what defines the saved processors' steps: the policy's own module, all of LeRobot's if one is missing."""
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(f"lerobot.policies.{kind}.processor_{kind}")
-    files = [folder / name for name in (checkpoint.PREPROCESSOR, checkpoint.POSTPROCESSOR)]
-    saved = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    processors = [folder / name for name in (checkpoint.PREPROCESSOR, checkpoint.POSTPROCESSOR)]
+    saved = [json.loads(file.read_text(encoding="utf-8")) for file in processors if file.is_file()]
     named = {step["registry_name"] for config in saved for step in config.get("steps", []) if "registry_name" in step}
     if not named <= set(ProcessorStepRegistry.list()):
         lean_imports.import_all("lerobot.processor")
@@ -244,7 +248,7 @@ def _adapted(found: Checkpoint, config: PreTrainedConfig, base_commit: str | Non
     base = adapter.base_model_name_or_path
     if not base:
         raise ConfigError(f"{found.folder / checkpoint.ADAPTER_CONFIG} names no base_model_name_or_path to adapt")
-    if not is_hub_id(base):
+    if not files.is_hub_id(base):
         checkpoint.inspect(base)
     policy = get_policy_class(config.type).from_pretrained(
         base, config=config, revision=base_commit or adapter.revision
