@@ -12,7 +12,7 @@ import pytest
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.lerobot_env import _check_cameras, _without
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.errors import ConfigError
+from robotrials.errors import ConfigError, NoPictureError
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.task import TaskSpec
 from tests.benchmarks.scenes import IMAGE, episode
@@ -129,19 +129,23 @@ class StillConfig(EnvConfig):
 '''
 
 
-def test_a_plugins_environment_is_found_and_a_missing_success_signal_stays_missing(
+def test_a_plugins_environment_is_found_and_a_missing_success_signal_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my_still.py").write_text(textwrap.dedent(PLUGIN))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    task, env = bridge(config="still", plugins=["my_still"], options={"depth": 2})
+    still: dict[str, Any] = {"config": "still", "plugins": ["my_still"], "options": {"depth": 2}}
+    with pytest.raises(ConfigError, match="still does not say what success is: its info holds nothing"):
+        bridge(**still)
+    task, env = bridge(**still, success="terminated")
     assert (task.instruction, task.max_steps, task.images) == ("Stand still.", 4, ())
     env.reset(episode(task, 0))
     assert np.array_equal(env.observe([])["observation.state"], [0.0, 1.0, 2.0])
     assert env.step(np.zeros(2)).success is False
-    assert env.step(np.ones(2)).success is None
-    assert env.render().shape == (240, 320, 3)
+    assert env.step(np.ones(2)).success is True
+    with pytest.raises(NoPictureError, match=r"draws nothing \(render_mode is None\) and observes no image"):
+        env.render()
 
 
 @pytest.mark.parametrize(

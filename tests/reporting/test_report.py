@@ -94,8 +94,8 @@ def test_the_data_holds_every_episode_and_its_place(tmp_path: Path) -> None:
     data = read_data(write_report([run]).path.read_bytes())
     (entry,) = data["runs"]
     episodes = entry["episodes"]
-    assert data["ends"] == ["failure", "time_limit", "error", "success"]
-    assert episodes["end"] == [3, 2, 2, 3, 1, 1, 1, 1, 3, 1, 3, 1]
+    assert data["ends"] == ["failure", "exception", "time_limit", "error", "success"]
+    assert episodes["end"] == [4, 3, 3, 4, 2, 2, 2, 2, 4, 2, 4, 2]
     assert episodes["seed"] == [1000, 1001, 1002, 1003] * 3
     assert episodes["task"] == [0] * 4 + [1] * 4 + [2] * 4
     assert episodes["video"][4] == "videos/easy/reach/0.mp4"

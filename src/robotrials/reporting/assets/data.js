@@ -2,6 +2,7 @@
 const raw = JSON.parse(document.getElementById("data").textContent);
 const several = raw.runs.length > 1;
 const WORDS = { failure: "failure", exception: "exception", time_limit: "time limit", error: "error", success: "success" };
+const hasFailed = (e) => ["failure", "exception", "time_limit"].includes(e.end);
 
 const episodes = [];
 raw.runs.forEach((run, r) => {

@@ -1,11 +1,11 @@
 // Filters, the two views, and the sorting of the table of tasks.
 const OUTCOMES = [
   ["all", "All", () => true],
-  ["failure", "Failures", (e) => ["failure", "exception", "time_limit"].includes(e.end)],
+  ["failure", "Failures", hasFailed],
   ["error", "Errors", (e) => e.end === "error"],
   ["success", "Successes", (e) => e.end === "success"],
   // The same episode succeeded in one run and not in another.
-  ...(several ? [["differs", "Runs differ", (e) => new Set(sameEpisode.get(e.key).filter(Boolean).map((o) => o.rank === 3)).size > 1]] : []),
+  ...(several ? [["differs", "Runs differ", (e) => new Set(sameEpisode.get(e.key).filter(Boolean).map((o) => o.end === "success")).size > 1]] : []),
 ];
 let filtered = episodes;
 
@@ -23,7 +23,7 @@ for (const link of document.querySelectorAll("a[data-task]")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
     const task = link.dataset.task;
-    const failed = episodes.some((e) => e.taskName === task && e.rank < 2);
+    const failed = episodes.some((e) => e.taskName === task && hasFailed(e));
     change({ task, outcome: failed ? "failure" : "all" });
     byId("section-episodes").scrollIntoView();
   });
