@@ -24,9 +24,11 @@ from robotrials.benchmarks.conformance_shapes import entry_problem, keys_problem
 from robotrials.benchmarks.promises import PROMISES
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.trace import VIDEO, Trace, first_difference, play
+from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice, option
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
+from robotrials.plan.task_check import checked
 
 _CHILD_TIMEOUT_S = 600
 _WARM_UP = 10
@@ -117,12 +119,10 @@ class TaskChecker:
         if again != self.benchmark.tasks():
             raise Broken("two calls of tasks() give different tasks")
         task = self.task
-        if task.max_steps < 1 or not task.control_hz > 0:
-            raise Broken(f"max_steps is {task.max_steps} and control_hz {task.control_hz}; both must be above 0")
-        if len(task.action.low) != task.action.dim or len(task.action.high) != task.action.dim:
-            raise Broken(f"action.dim is {task.action.dim}, with {len(task.action.low)} lower bounds")
-        if any(low > high for low, high in zip(task.action.low, task.action.high, strict=True)):
-            raise Broken("a lower bound of the action lies above the upper one")
+        try:
+            checked([task])
+        except ConfigError as error:
+            raise Broken(str(error)) from None
         return f"{len(again)} selected"
 
     def instruction(self) -> str:

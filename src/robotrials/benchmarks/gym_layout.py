@@ -1,6 +1,6 @@
 """From a Gymnasium observation space to LeRobot's names.
 
-Cameras (``gym_pictures``) become ``observation.image`` or ``observation.images.<name>``; vectors of numbers are put
+Cameras (``gym_cameras``) become ``observation.image`` or ``observation.images.<name>``; vectors of numbers are put
 together to ``observation.state`` and ``observation.environment_state``. The keys that LeRobot's own environments use
 (``pixels``, ``agent_pos``, ``environment_state``) mean what they mean there.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.base import Observation
-from robotrials.benchmarks.gym_pictures import Picture, picture_of
+from robotrials.benchmarks.gym_cameras import Camera, camera_of
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.options import nearest
 from robotrials.plan.task import Feature
@@ -30,7 +30,7 @@ Path = tuple[str, ...]
 class Layout:
     """``images``: key to entry and how it is read; ``vectors``: key to the entries joined in it."""
 
-    images: Mapping[str, tuple[Path, Picture]] = field(default_factory=dict)
+    images: Mapping[str, tuple[Path, Camera]] = field(default_factory=dict)
     vectors: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
     features: Mapping[str, Feature] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ def lay_out(
     pictures = {
         path: picture
         for path, box in entries.items()
-        if _name(path) not in named and (picture := picture_of(_title(path), box, _remedy(path))) is not None
+        if _name(path) not in named and (picture := camera_of(_title(path), box, _remedy(path))) is not None
     }
     numbers = _name_vectors([path for path, box in entries.items() if path not in pictures and _is_vector(box)])
     images = _name_images(pictures)
@@ -140,8 +140,8 @@ def _name_vectors(paths: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def _name_images(pictures: Mapping[Path, Picture]) -> dict[str, tuple[Path, Picture]]:
-    named: dict[str, tuple[Path, Picture]] = {}
+def _name_images(pictures: Mapping[Path, Camera]) -> dict[str, tuple[Path, Camera]]:
+    named: dict[str, tuple[Path, Camera]] = {}
     for path, picture in pictures.items():
         inner = path[1:] if path[:1] == ("pixels",) else path
         key = IMAGES + "_".join(inner) if inner else IMAGE

@@ -15,7 +15,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import BenchmarkConfig, Observation
 from robotrials.benchmarks.foreign import ForeignBenchmark, Reader
-from robotrials.benchmarks.gym_pictures import looks_like_camera
+from robotrials.benchmarks.gym_cameras import looks_like_camera
 from robotrials.benchmarks.installation import GL_LIBRARIES, Installation
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError, ContractError

@@ -31,7 +31,7 @@ _LEAST_SIDE = 16
 
 
 @dataclass(frozen=True)
-class Picture:
+class Camera:
     """One camera, as the space declares it; ``name`` is how messages call it, ``scale`` what its numbers are
     multiplied by."""
 
@@ -81,7 +81,7 @@ class Picture:
         return levels.astype(np.uint8)
 
 
-def picture_of(name: str, box: Any, remedy: str) -> Picture | None:
+def camera_of(name: str, box: Any, remedy: str) -> Camera | None:
     """How the entry ``name`` of the space ``box`` is read; None if it does not look like a camera.
 
     Raises:
@@ -98,7 +98,7 @@ def picture_of(name: str, box: Any, remedy: str) -> Picture | None:
     if problem is None and scale is None:
         problem = "its numbers are no levels of brightness"
     if problem is None and scale is not None:
-        return Picture(name, shape, str(dtype), scale)
+        return Camera(name, shape, str(dtype), scale)
     raise ConfigError(
         f"{name}, {dtype}{list(shape)} between {low:g} and {high:g}, looks like a camera, but {problem}: a camera is "
         f"uint8, or has the bounds 0 and 255, or 0 and 1 (floats), with 1, 3 or 4 channels. {remedy}"
