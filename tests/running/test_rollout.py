@@ -148,7 +148,7 @@ def test_observations_that_are_not_finite_are_counted_and_change_nothing(odd: fl
 
 
 @pytest.mark.filterwarnings("error")
-def test_numbers_that_are_finite_and_whose_square_is_not_are_finite() -> None:
+def test_numbers_that_are_finite_and_whose_sum_is_not_are_finite() -> None:
     class Huge(toy.ToyEnv):
         def observe(self, cameras):
             return {**super().observe(cameras), "observation.state": np.full(2, 3e38, np.float32)}
