@@ -23,7 +23,9 @@ def test_each_form_is_read(text: str, rule: SuccessRule | None) -> None:
     assert parse(text) == rule
 
 
-@pytest.mark.parametrize("text", ["info:", "reward>0.5", "reward>=high", "reward>=nan", "always", "success"])
+@pytest.mark.parametrize(
+    "text", ["info:", "reward>0.5", "reward>=high", "reward>=nan", "reward>=inf", "always", "success"]
+)
 def test_another_form_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="write info:KEY, terminated or reward>=NUMBER"):
         parse(text)

@@ -147,6 +147,7 @@ def test_observations_that_are_not_finite_are_counted_and_change_nothing(odd: fl
     assert (outcome(record), plain.nonfinite) == (outcome(plain), 0)
 
 
+@pytest.mark.filterwarnings("error")
 def test_numbers_that_are_finite_and_whose_sum_is_not_are_finite() -> None:
     class Huge(toy.ToyEnv):
         def observe(self, cameras):

@@ -24,11 +24,12 @@ from robotrials.benchmarks.promises import PROMISES
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scoring import scoring_of
 from robotrials.benchmarks.trace import VIDEO, Trace, first_difference, play
-from robotrials.errors import NoPictureError
+from robotrials.errors import ConfigError, NoPictureError
 from robotrials.plan.config import EnvChoice, option
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.global_random import seed_global_generators
 from robotrials.plan.task import TaskSpec
+from robotrials.plan.task_check import checked
 
 
 @dataclass(frozen=True)
@@ -116,12 +117,10 @@ class TaskChecker:
         if again != self.benchmark.tasks():
             raise Broken("two calls of tasks() give different tasks")
         task = self.task
-        if task.max_steps < 1 or not task.control_hz > 0:
-            raise Broken(f"max_steps is {task.max_steps} and control_hz {task.control_hz}; both must be above 0")
-        if len(task.action.low) != task.action.dim or len(task.action.high) != task.action.dim:
-            raise Broken(f"action.dim is {task.action.dim}, with {len(task.action.low)} lower bounds")
-        if any(low > high for low, high in zip(task.action.low, task.action.high, strict=True)):
-            raise Broken("a lower bound of the action lies above the upper one")
+        try:
+            checked([task])
+        except ConfigError as error:
+            raise Broken(str(error)) from None
         return f"{len(again)} selected"
 
     def instruction(self) -> str:

@@ -80,7 +80,7 @@ def parse(text: str) -> SuccessRule | None:
             reward = float(match[1])
         except ValueError:
             reward = math.nan
-        if not math.isnan(reward):
+        if math.isfinite(reward):
             return SuccessRule(reward=reward)
     raise ConfigError(f"--env.success={text}: write {FORMS}")
 

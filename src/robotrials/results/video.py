@@ -80,14 +80,16 @@ class EpisodeVideo:
         return not self._given_up and (self._last < 0 or step - self._last >= self._stride)
 
     def add(self, step: int, frame: npt.NDArray[Any]) -> None:
-        """The (H, W, 3) uint8 picture at ``step``; the array may be reused afterwards. A step that has its picture
-        already is left as it is.
+        """The (H, W, 3) uint8 picture at ``step``, or a grey one, (H, W, 1); the array may be reused afterwards. A step
+        that has its picture already is left as it is.
 
         Raises:
             ContractError: the frame is no such picture, or its size is not that of the first.
         """
         if self._given_up:
             return
+        if frame.ndim == 3 and frame.shape[2] == 1:
+            frame = np.repeat(frame, 3, axis=2)
         self._check(frame)
         if step <= self._last:
             return

@@ -35,9 +35,12 @@ class FiniteCheck:
         found = False
         for key in self._keys:
             value = seen.get(key)
-            # The sum is finite only if every number is, and that one call is all that most looks cost.
-            if isinstance(value, np.ndarray) and not math.isfinite(_sum(value)):
-                found = self._is_odd(key, value, step) or found
+            # One pass and a search of bytes takes 2 us; np.isfinite(value).all() takes 3.5.
+            if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+                continue
+            if b"\0" in np.isfinite(value).tobytes():
+                self._note(key, value, step)
+                found = True
         self.count += found
 
     def reward(self, total: float) -> None:
@@ -56,19 +59,11 @@ class FiniteCheck:
         keys, first = ", ".join(self._first), min(self._first.values())
         return f"{keys} held NaN or infinity in {self.count:,} of {self._looks:,} observations, first at step {first}"
 
-    def _is_odd(self, key: str, value: np.ndarray, step: int) -> bool:
-        odd = ~np.isfinite(value)
-        if not odd.any():  # the sum overflowed
-            return False
+    def _note(self, key: str, value: np.ndarray, step: int) -> None:
         self._first.setdefault(key, step)
         if self._refuses:
             # Without the numbers themselves: the same fault of many episodes is then one line of the table.
             raise NonFiniteError(
-                f"{self._task.name}: {int(odd.sum())} of {value.size} numbers of {key} are NaN or infinite at step "
-                f"{step}{_REMEDY}"
+                f"{self._task.name}: {int((~np.isfinite(value)).sum())} of {value.size} numbers of {key} are NaN or "
+                f"infinite at step {step}{_REMEDY}"
             )
-        return True
-
-
-def _sum(value: np.ndarray) -> float:
-    return float(np.add.reduce(value, axis=None, dtype=np.float64))
