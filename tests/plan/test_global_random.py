@@ -6,10 +6,12 @@ import random
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import ModuleType
 
 import numpy as np
 import pytest
 
+from robotrials.plan import global_random
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.global_random import Generators, seed_global_generators, standing
 
@@ -115,3 +117,98 @@ with standing(Generators(8)):
     assert torch.randn(2).tolist() != late
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class State(list[float]):
+    """A generator's state, as a tensor: its seed and how often it was drawn from."""
+
+
+class FakeCuda:
+    """``torch.cuda`` with two devices: what is seeded before CUDA is started counts from then on."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.queued = 0
+        self.states = [State([0, 0]), State([0, 0])]
+
+    def device_count(self) -> int:
+        return 2
+
+    def is_initialized(self) -> bool:
+        return self.started
+
+    def manual_seed_all(self, seed: int) -> None:
+        self.queued = seed
+        if self.started:
+            self.states = [State([seed, 0]) for _ in self.states]
+
+    def get_rng_state_all(self) -> list[State]:
+        return [State(state) for state in self.states]
+
+    def set_rng_state_all(self, states: list[State]) -> None:
+        self.states = [State(state) for state in states]
+
+    def draw(self) -> list[float]:
+        if not self.started:
+            self.started = True
+            self.manual_seed_all(self.queued)
+        self.states[1][1] += 1
+        return list(self.states[1])
+
+
+class FakeGenerator:
+    def __init__(self, device: object = "cpu") -> None:
+        self.state = State([0, 0])
+
+    def manual_seed(self, seed: int) -> FakeGenerator:
+        self.state = State([seed, 0])
+        return self
+
+    def get_state(self) -> State:
+        return self.state
+
+
+class FakeTorch(ModuleType):
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.default_generator, self.cuda = FakeGenerator(), FakeCuda()
+        self.Generator = FakeGenerator
+
+    def get_rng_state(self) -> State:
+        return State(self.default_generator.state)
+
+    def set_rng_state(self, state: State) -> None:
+        self.default_generator.state = State(state)
+
+    def equal(self, a: State, b: State) -> bool:
+        return a == b
+
+    def device(self, kind: str, index: int) -> str:
+        return f"{kind}:{index}"
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_cudas_generators_have_streams_too_whenever_cuda_is_started(
+    monkeypatch: pytest.MonkeyPatch, started: bool
+) -> None:
+    torch = FakeTorch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(global_random._Queued, "word", None)
+    monkeypatch.setattr(global_random._Queued, "has_cuda", None)
+    monkeypatch.setattr(global_random, "_standing", Generators(0))
+    if started:
+        torch.cuda.draw()
+    mine, theirs = Generators(7), Generators(8)
+    found = []
+    for generators in (mine, theirs):  # before anybody has drawn
+        with standing(generators) as drawn:
+            pass
+        assert not drawn.drew
+    for generators in (mine, mine, theirs, mine):
+        with standing(generators) as drawn:
+            found.append(torch.cuda.draw())
+        assert drawn.drew
+        with standing(theirs) as drawn:
+            pass
+        assert not drawn.drew
+    assert found == [[7, 1], [7, 2], [8, 1], [7, 3]]

@@ -77,19 +77,25 @@ def test_each_mode_needs_its_own_statistics(tmp_path: Path, mode: str) -> None:
 def test_statistics_under_another_name_are_no_statistics_and_are_named(tmp_path: Path, stored: str) -> None:
     said = refusal(saved(tmp_path, action=(stored, stored.replace("min", "max"))))
     assert "policy_postprocessor_step_0_unnormalizer_processor.safetensors lacks action.min" in said
-    assert f"it has {stored}, which LeRobot does not read as that" in said
+    assert f"It has {stored}, which LeRobot does not read as that" in said
+
+
+def test_statistics_of_another_feature_look_like_none(tmp_path: Path) -> None:
+    said = refusal(saved(tmp_path, action=STATE, modes={**MODES, "ACTION": "MEAN_STD"}))
+    assert "lacks action.mean" in said
+    assert "It has" not in said
 
 
 def test_statistics_of_several_robots_are_counted(tmp_path: Path) -> None:
     several = [f"{robot}.buffer.action.{part}" for robot in ("so100", "so100-red") for part in ("min", "max")]
-    assert "it has so100-red.buffer.action.min and 1 more like it" in refusal(saved(tmp_path, action=several))
+    assert "It has so100-red.buffer.action.min and 1 more like it" in refusal(saved(tmp_path, action=several))
 
 
 def test_dots_in_place_of_underscores_are_seen(tmp_path: Path) -> None:
     turned = tuple(f"observation.images.wrist.cam.{part}" for part in ("mean", "std"))
     said = refusal(saved(tmp_path, (*STATE, *turned), modes={**MODES, "VISUAL": "MEAN_STD"}))
     assert "lacks observation.images.wrist_cam.mean" in said
-    assert "it has observation.images.wrist.cam.mean" in said
+    assert "It has observation.images.wrist.cam.mean" in said
 
 
 def test_processors_saved_without_a_data_set_are_refused(tmp_path: Path) -> None:
@@ -159,7 +165,7 @@ def test_old_checkpoint_lacking_a_statistic_is_refused(tmp_path: Path) -> None:
     renamed = [name.replace("outputs.buffer_action", "outputs.so100_buffer_action") for name in OLD]
     said = refusal(old(tmp_path, renamed))
     assert "model.safetensors lacks unnormalize_outputs.buffer_action.min" in said
-    assert "it has unnormalize_outputs.so100_buffer_action.min" in said
+    assert "It has unnormalize_outputs.so100_buffer_action.min" in said
 
 
 def test_old_checkpoint_of_a_type_that_was_stored_otherwise_is_refused(tmp_path: Path) -> None:

@@ -5,20 +5,20 @@
 - ``actions.npy``: one array (T, A) for every episode;
 - ``actions.npz``: one array (T, A) an episode, named ``suite/task/index`` as ``EpisodeSpec.name`` has it:
   ``numpy.savez("actions.npz", **{"reach-v3/reach-v3/0": actions, ...})``;
-- a folder that holds the same as ``suite/task/index.npy``.
+- a folder that holds the same as ``suite/task/index.npy``;
+- the directory of a run with ``--eval.dataset``, or the dataset that it has made: each episode is the recorded one with
+  its suite, task, seed and initial state. These keep actions as float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-from zipfile import BadZipFile
 
 import numpy as np
 
+import robotrials
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import PolicyChoice
@@ -28,8 +28,8 @@ from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.checks import at_least_one
+from robotrials.policies.recordings import open_recordings
 
-T = TypeVar("T")
 AFTER = ("hold", "zero", "error")
 
 
@@ -53,7 +53,7 @@ class ReplayPolicy(Policy):
 
     def __init__(self, path: str, after: str = "hold", n_action_steps: int = 1) -> None:
         """Raises:
-        ConfigError: an unknown ``after``, or a path that is none of the three above.
+        ConfigError: an unknown ``after``, or a path that is none of the above.
         """
         if after not in AFTER:
             raise ConfigError(f"--policy.after must be one of {', '.join(AFTER)}; got {after!r}{nearest(after, AFTER)}")
@@ -61,7 +61,7 @@ class ReplayPolicy(Policy):
             raise ConfigError(f"--policy.after=error needs --policy.n_action_steps=1, not {n_action_steps}")
         self._after = after
         self._n_action_steps = at_least_one("n_action_steps", n_action_steps)
-        self._recordings = _Recordings(Path(path).expanduser())
+        self._recordings = open_recordings(Path(path).expanduser())
 
     def spec(self) -> PolicySpec:
         return PolicySpec("replay", n_action_steps=self._n_action_steps)
@@ -94,43 +94,19 @@ class ReplayPolicy(Policy):
         return np.concatenate([chunk, np.repeat(fill, lacking, axis=0)])
 
 
-class _Recordings:
-    """The arrays behind ``path``, read one episode at a time."""
+def validate(choice: PolicyChoice) -> None:
+    """Look at what there is to be replayed.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        if not path.exists():
-            raise ConfigError(f"--policy.path={path}: no such file or folder")
-        if path.is_file() and path.suffix not in (".npy", ".npz"):
-            raise ConfigError(f"--policy.path={path}: replay reads .npy, .npz, or a folder of .npy files")
-        self._one: np.ndarray | None = _load(path) if path.suffix == ".npy" else None
-        self._many: Mapping[str, np.ndarray] | None = _load(path) if path.suffix == ".npz" else None
+    Raises:
+        ConfigError: nothing that can be.
+        NotInstalledError: a dataset needs pyarrow.
+    """
+    open_recordings(_place(choice))
 
-    def has(self, episode: EpisodeSpec) -> bool:
-        """Whether something is recorded for ``episode``; no array is read."""
-        if self._many is not None:
-            return episode.name in self._many
-        return self._one is not None or (self.path / f"{episode.name}.npy").is_file()
 
-    def of(self, episode: EpisodeSpec) -> np.ndarray:
-        """What is recorded for ``episode``; ContractError when nothing is."""
-        if self._one is not None:
-            return self._one
-        if self._many is not None:
-            if episode.name not in self._many:
-                raise self._nothing_for(episode, list(self._many))
-            return _read(partial(self._many.__getitem__, episode.name), f"{self.path}, episode {episode.name}")
-        file = self.path / f"{episode.name}.npy"
-        if not file.is_file():
-            known = [p.relative_to(self.path).with_suffix("").as_posix() for p in self.path.rglob("*.npy")]
-            raise self._nothing_for(episode, known)
-        recorded: np.ndarray = _load(file)
-        return recorded
-
-    def _nothing_for(self, episode: EpisodeSpec, known: list[str]) -> ContractError:
-        some = ", ".join(sorted(known)[:3]) + (", ..." if len(known) > 3 else "")
-        has = f"it has {len(known)}: {some}" if known else "it has none; they are named suite/task/index"
-        return ContractError(f"{self.path} has no recording for episode {episode.name}; {has}")
+def revision(choice: PolicyChoice) -> str:
+    """This package's version, and a hash of the recorded actions: of a run or a dataset, not of its videos and logs."""
+    return f"builtin-{robotrials.__version__} sha256:{open_recordings(_place(choice)).digest()}"
 
 
 def check_plan(choice: PolicyChoice, plan: Plan) -> None:
@@ -139,7 +115,7 @@ def check_plan(choice: PolicyChoice, plan: Plan) -> None:
     Raises:
         ContractError: an episode has none, or it is no (T, A) array for its task.
     """
-    recordings = _Recordings(Path(str(choice.path)).expanduser())
+    recordings = open_recordings(_place(choice))
     seen: set[tuple[str, str]] = set()
     for episode in plan:
         task = plan.task_of(episode)
@@ -148,16 +124,8 @@ def check_plan(choice: PolicyChoice, plan: Plan) -> None:
             seen.add(task.key)
 
 
-def _load(path: Path) -> Any:
-    """The array of a .npy file, or the open collection of a .npz file."""
-    return _read(partial(np.load, path, allow_pickle=False), str(path))
-
-
-def _read(read: Callable[[], T], what: str) -> T:
-    try:
-        return read()
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        raise ConfigError(f"{what} cannot be read as a plain numpy array (pickled ones are refused): {error}") from None
+def _place(choice: PolicyChoice) -> Path:
+    return Path(str(choice.path)).expanduser()
 
 
 def _check(actions: np.ndarray, task: TaskSpec, what: str) -> None:

@@ -46,7 +46,7 @@ COLUMNS = (
 ADDED = {"film_s": "REAL NOT NULL DEFAULT 0", "nonfinite": "INTEGER NOT NULL DEFAULT 0"}
 """Columns that ledgers of earlier versions lack. What they hold there is 0; earlier versions read ledgers with them."""
 RECORD = (
-    f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * 20}?) "
+    f"INSERT INTO attempts ({COLUMNS}, accepted) VALUES ({'?, ' * len(COLUMNS.split(','))}?) "
     "ON CONFLICT (episode, attempt, worker, started_at) DO UPDATE SET accepted = max(accepted, excluded.accepted)"
 )
 

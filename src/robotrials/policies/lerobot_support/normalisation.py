@@ -210,7 +210,7 @@ def _refuse_unnormalised(file: str, modes: Mapping[str, str], flag: str) -> None
 
 def _missing(flag: str, file: str, key: str, mode: str, name: str, stored: Iterable[str]) -> ConfigError:
     alike = _alike(name, key, stored)
-    has = f"it has {alike}, which LeRobot does not read as that. " if alike else ""
+    has = f"It has {alike}, which LeRobot does not read as that. " if alike else ""
     return ConfigError(
         f"{flag}: {file} lacks {name}, so {key} would not be normalised ({mode}), which LeRobot does not report. "
         f"{has}What to do: {_AGAIN}"
@@ -224,7 +224,7 @@ def _alike(name: str, key: str, stored: Iterable[str]) -> str:
     ends = [other for other in of_kind if _letters(other).endswith(_letters(f"{key}.{part}"))]
     if ends:
         return ends[0] if len(ends) == 1 else f"{ends[0]} and {len(ends) - 1} more like it"
-    return next(iter(difflib.get_close_matches(name, of_kind, n=1)), "")
+    return next(iter(difflib.get_close_matches(name, of_kind, n=1, cutoff=0.8)), "")
 
 
 def _letters(name: str) -> str:
