@@ -61,6 +61,11 @@ class Connections(Generic[P]):
         """Those that were let in."""
         return [peer for number, peer in self._by_number.items() if number not in self._strangers]
 
+    @property
+    def are_watched(self) -> bool:
+        """Whether there are any whose time may be over."""
+        return bool(self._since)
+
     def get(self, number: int) -> P | None:
         return self._by_number.get(number)
 
@@ -103,8 +108,6 @@ class Connections(Generic[P]):
 
     def late(self) -> list[P]:
         """Those whose time is over."""
-        if not self._since:
-            return []
         now = time.monotonic()
         if now < self._next_look:
             return []

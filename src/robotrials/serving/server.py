@@ -108,7 +108,7 @@ class PolicyServer:
         """Take in all that has come; wait for it up to ``timeout_s`` if nothing has."""
         for client in self._connections.ready(timeout_s, self._batcher.is_fast):
             self._take(client)
-        for client in self._connections.late():
+        for client in self._connections.late() if self._connections.are_watched else ():
             if client.name:  # of strangers there can be any number
                 log.warning("client %s stopped in the middle of a message", client.name)
             self._drop(client)
