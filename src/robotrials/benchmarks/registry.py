@@ -15,6 +15,7 @@ from typing import Any
 
 from robotrials.benchmarks.base import Benchmark
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.options import build, nearest
@@ -90,13 +91,20 @@ def require_installed(cls: type[Benchmark]) -> None:
     missing = [module for module in cls.modules if not _is_there(module)]
     if missing:
         raise NotInstalledError(
-            f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
-            f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: '
-            f"robotrials bench install {cls.name}"
+            f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: {_remedy(cls)}"
         )
     conflict = cls.conflict(package_versions(cls))
     if conflict:
         raise NotInstalledError(conflict)
+
+
+def _remedy(cls: type[Benchmark]) -> str:
+    if cls.name not in OWN:
+        return "install it there"
+    if cls.installation.unavailable:
+        return cls.installation.unavailable
+    own = f"robotrials bench install {cls.name}"
+    return f"{install_command(cls.extra)}, or, in an environment of its own: {own}"
 
 
 def is_installed_here(cls: type[Benchmark]) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError
+from robotrials.install import install_command
 
 MAIN = "main"
 TIMEOUT_S = 20.0
@@ -52,8 +53,9 @@ def commit(repo: str, revision: Any = None, python: str | None = None) -> str:
     if found is None:
         raise ConfigError(
             f"--policy.path={repo} is no folder here, and which commit of the Hub's repository is {name} cannot be "
-            f"told: {why}, and {_cache(repo)} does not say it. Install huggingface_hub here (pip install "
-            "'robotrials[hub]') and let it reach the Hub, or name the commit: --policy.pretrained_revision=<40 digits>"
+            f"told: {why}, and {_cache(repo)} does not say it. Install huggingface_hub here "
+            f"({install_command('hub')}) and let it reach the Hub, or name the commit: "
+            "--policy.pretrained_revision=<40 digits>"
         )
     return found
 
