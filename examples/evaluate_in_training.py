@@ -64,6 +64,7 @@ def main() -> None:
             print(f"  {comparison.verdict.words}")
         if reward > best_reward:
             best, best_reward, kept = candidate, reward, result.directory
+    assert kept is not None, "--steps is at least 1"
     rows = robotrials.load_run(kept, frame="records")
     print(
         f"kept: radius {best[0]:.0f}, speed {best[1]:.2f}; {len(rows)} episodes, seeds {[row['seed'] for row in rows]}"

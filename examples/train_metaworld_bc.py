@@ -1,6 +1,6 @@
 """Train the policy that robotrials ships as ``builtin:metaworld-bc``: one small network for the ten tasks of MT10.
 
-    pip install "robotrials[metaworld,onnx]" onnx
+    pip install "robotrials[metaworld,onnx] @ git+https://github.com/OWNER/robotrials" onnx
     python examples/train_metaworld_bc.py --out my.onnx
     robotrials eval --policy.path=my.onnx --env.type=metaworld --env.task=reach-v3,push-v3
 

@@ -9,7 +9,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robotrials.api import Evaluation, evaluate
+    from robotrials.results.frame import load_run
 
 __version__ = "0.1.0"
 __all__ = ["Evaluation", "__version__", "evaluate", "load_run"]

@@ -174,7 +174,7 @@ def _bench(words: list[str]) -> None:
     from robotrials.cli.words import split_words
 
     action, rest = words[0], words[1:]
-    known = {"list": ("json",), "install": ("python", "force"), "remove": (), "exec": ()}
+    known = {"list": ("json", "import"), "install": ("python", "force"), "remove": (), "exec": ()}
     if action not in known:
         raise ConfigError(f"bench has no {action}")
     if action == "exec":
@@ -182,7 +182,9 @@ def _bench(words: list[str]) -> None:
         if len(rest) > 2 and rest[1] in ("python", "pytest"):
             _script(rest[2:])
     else:
-        names = list(split_words(rest, "bench", known[action], {"force": "true", "json": "true"}).plain)
+        names = list(
+            split_words(rest, "bench", known[action], {"force": "true", "import": "true", "json": "true"}).plain
+        )
     for name in names:
         if not _ANY.match(name) and name != "my-sim":
             benchmarks.benchmark_class(name)

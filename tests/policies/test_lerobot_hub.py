@@ -80,7 +80,7 @@ def test_interpreter_without_the_client_asks_the_policys_own(
     for name, value in hub.environment(tmp_path / "home").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(hub_commits, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"huggingface_hub is not installed.*pip install 'robotrials\[hub\]'"):
+    with pytest.raises(ConfigError, match=r"huggingface_hub is not installed.*pip install .*\[hub\]"):
         hub_commits.commit("me/act")
     if find_spec("huggingface_hub") is not None:
         assert hub_commits.commit("me/act", "v1", sys.executable) == OLD

@@ -115,9 +115,9 @@ def test_what_keeps_it_from_beginning_is_told_before_anything_runs(
 ) -> None:
     config = replace(toy_config(tmp_path / "run"), wandb=WandbSettings(enable=True))
     monkeypatch.setitem(__import__("sys").modules, "wandb", None)
-    with pytest.raises(NotInstalledError, match=r"pip install 'robotrials\[wandb\]'"):
+    with pytest.raises(NotInstalledError, match=r"pip install .*\[wandb\]"):
         open_tracker(config, {}, Listener())
-    with pytest.raises(NotInstalledError, match=r"pip install 'robotrials\[wandb\]'"):
+    with pytest.raises(NotInstalledError, match=r"pip install .*\[wandb\]"):
         prepare(config)
     assert not (tmp_path / "run").exists()
     broken = Failing("trackio")

@@ -23,6 +23,7 @@ from robotrials.benchmarks.gym_success import SUCCESS_HELP
 from robotrials.benchmarks.installation import Installation
 from robotrials.benchmarks.single_env import SingleEnv
 from robotrials.errors import ConfigError
+from robotrials.install import install_command
 from robotrials.plan.config import option
 
 FILE = "env.py"
@@ -175,7 +176,7 @@ def _download(repo: Repo) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError:
-        raise ConfigError(f'{repo.name} is on a Hub: pip install "robotrials[hub]"') from None
+        raise ConfigError(f"{repo.name} is on a Hub: {install_command('hub')}") from None
     try:
         return Path(snapshot_download(repo.name, revision=repo.revision))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:

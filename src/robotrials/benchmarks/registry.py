@@ -16,6 +16,7 @@ from typing import Any
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.scoring import scoring_of
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.options import build, nearest
@@ -91,20 +92,21 @@ def require_installed(cls: type[Benchmark]) -> None:
     """
     missing = [module for module in cls.modules if not _is_there(module)]
     if missing:
-        what = f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: "
-        raise NotInstalledError(what + _remedy(cls))
+        raise NotInstalledError(
+            f"--env.type={cls.name} needs {', '.join(missing)}, which {sys.executable} lacks: {_remedy(cls)}"
+        )
     conflict = cls.conflict(package_versions(cls))
     if conflict:
         raise NotInstalledError(conflict)
 
 
 def _remedy(cls: type[Benchmark]) -> str:
-    """How to install it: by packages, or where no package index holds it, as its own instructions say."""
+    if cls.name not in OWN:
+        return "install it there"
     if cls.installation.unavailable:
         return cls.installation.unavailable
-    return (
-        f'pip install "robotrials[{cls.extra}]", or, in an environment of its own: robotrials bench install {cls.name}'
-    )
+    own = f"robotrials bench install {cls.name}"
+    return f"{install_command(cls.extra)}, or, in an environment of its own: {own}"
 
 
 def is_installed_here(cls: type[Benchmark]) -> bool:

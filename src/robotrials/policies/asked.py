@@ -17,8 +17,8 @@ from typing import Any
 
 from robotrials.benchmarks.asking import answer
 from robotrials.errors import ConfigError, NotInstalledError, RobotrialsError, WireError
+from robotrials.install import install_command
 from robotrials.plan.config import PolicyChoice
-from robotrials.plan.install import install_command
 from robotrials.policies import registry as policies
 from robotrials.policies.base import PolicySpec
 from robotrials.wire.codec import from_plain, to_plain

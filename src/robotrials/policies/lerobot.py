@@ -16,9 +16,9 @@ import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
-from robotrials.plan.install import install_command
 from robotrials.plan.options import coerce
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import devices, files

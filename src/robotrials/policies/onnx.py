@@ -31,8 +31,8 @@ import numpy as np
 
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError, ContractError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan.config import PolicyChoice
-from robotrials.plan.install import install_command
 from robotrials.plan.options import build
 from robotrials.plan.task import Feature
 from robotrials.policies import files

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.reporting.loading import LoadedRun
 from robotrials.results.summary import Figures
 
@@ -39,7 +40,7 @@ def huggingface_hub() -> Any:
     try:
         import huggingface_hub
     except ImportError:
-        raise NotInstalledError("this needs huggingface_hub: pip install 'robotrials[hub]'") from None
+        raise NotInstalledError(f"this needs huggingface_hub: {install_command('hub')}") from None
     if not hasattr(huggingface_hub, "EvalResultEntry"):
         found = huggingface_hub.__version__
         raise NotInstalledError(f"huggingface_hub {found} knows no EvalResultEntry: pip install 'huggingface_hub>=1.4'")

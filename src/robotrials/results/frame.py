@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.results.stored import Episode, StoredRun, read_run
 
 KINDS = ("pandas", "polars", "arrow", "records")
@@ -170,7 +171,7 @@ def write_parquet(run: StoredRun, path: Path) -> None:
         import pyarrow
         import pyarrow.parquet
     except ModuleNotFoundError:
-        raise NotInstalledError("--parquet needs pyarrow: pip install 'robotrials[dataset]'") from None
+        raise NotInstalledError(f"--parquet needs pyarrow: {install_command('dataset')}") from None
     table = _arrow(columns(run)).replace_schema_metadata({"robotrials": strict_json(run.described)})
     sink = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(table, sink, compression="zstd")

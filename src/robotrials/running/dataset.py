@@ -18,6 +18,7 @@ from robotrials.datasets.layout import DatasetLayout
 from robotrials.datasets.lerobot_v3 import KeptEpisode, write_dataset
 from robotrials.datasets.spool import spool_folder
 from robotrials.errors import ConfigError, DatasetError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan.config import EvalSettings
 from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
@@ -73,7 +74,7 @@ def plan_dataset(
         return None
     layout = DatasetLayout.of_tasks(plan.tasks, settings.dataset_cameras)
     if importlib.util.find_spec("pyarrow") is None:
-        raise NotInstalledError("--eval.dataset needs pyarrow: pip install 'robotrials[dataset]'")
+        raise NotInstalledError(f"--eval.dataset needs pyarrow: {install_command('dataset')}")
     claim = _claim_of(existing, path, output_dir)
     _check_place(path, output_dir, claim)
     if existing is not None:

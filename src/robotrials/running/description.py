@@ -19,6 +19,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import SETTINGS, EnvChoice, PolicyChoice, RunConfig
 from robotrials.plan.options import build
+from robotrials.plan.outcome import changed_settings
 from robotrials.plan.plan import Plan
 from robotrials.plan.shards import Shard
 from robotrials.running.threads import available_cores
@@ -31,12 +32,14 @@ def run_identity(
     config: RunConfig, benchmark: Benchmark, installed: Installed, plan: Plan, policy_revision: str
 ) -> dict[str, Any]:
     """All that could change an outcome, and nothing else: not the number of workers, not the path of the weights.
+    A setting is in it unless ``plan/outcome.py`` says otherwise.
 
     ``plan`` is the whole plan, of which a shard plays a slice: shards of one run differ in ``shard`` alone."""
     options = identity_options(benchmark, dataclasses.asdict(benchmark.config))
     options.pop("task", None)  # the plan holds the tasks themselves
     if isinstance(benchmark, ManyScenes) and benchmark.exact_together:
         del options["num_envs"]
+    settings = changed_settings(config)
     shard = Shard(config.eval.shard_id, config.eval.num_shards)
     own_class = import_path.is_import_path(config.env.type)
     own_file = import_path.source_digest(config.env.type, "--env.type") if own_class else ""
@@ -60,6 +63,7 @@ def run_identity(
         "exact": config.eval.exact,
         **({"nonfinite": "error"} if config.eval.nonfinite == "error" else {}),
         **({} if shard.is_whole else {"shard": {"id": shard.id, "of": shard.count}}),
+        **({"settings": settings} if settings else {}),
     }
 
 

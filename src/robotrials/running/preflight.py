@@ -17,9 +17,9 @@ from robotrials.benchmarks import environments
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.gl import gl_environment
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice, RunConfig
-from robotrials.plan.install import install_command
 from robotrials.plan.plan import Plan
 from robotrials.policies import registry as policies
 from robotrials.policies.asked import ask_policy

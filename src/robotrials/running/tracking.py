@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from robotrials.errors import ConfigError, NotInstalledError
+from robotrials.install import install_command
 from robotrials.plan.config import RunConfig, WandbSettings
 from robotrials.results.summary import Figures, RunSummary
 from robotrials.running.observer import Observer, Progress
@@ -93,9 +94,7 @@ def require_backend(settings: WandbSettings) -> None:
     name = settings.backend
     there = sys.modules[name] is not None if name in sys.modules else find_spec(name) is not None
     if settings.enable and not there:
-        raise NotInstalledError(
-            f"--wandb.enable needs {settings.backend}: pip install 'robotrials[{settings.backend}]'"
-        )
+        raise NotInstalledError(f"--wandb.enable needs {settings.backend}: {install_command(settings.backend)}")
 
 
 def open_tracker(config: RunConfig, described: dict[str, Any], observer: Observer) -> Tracker | None:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from robotrials.errors import NotInstalledError, WireError
+from robotrials.install import install_command
 from robotrials.wire.plain_arrays import MAX_FOREIGN_BYTES
 from robotrials.wire.stream import ConnectionLostError
 
@@ -20,7 +21,7 @@ def require_websockets() -> None:
         NotInstalledError: the package is missing.
     """
     if importlib.util.find_spec("websockets") is None:
-        raise NotInstalledError('websocket policies need websockets: pip install "robotrials[remote]"')
+        raise NotInstalledError(f"websocket policies need websockets: {install_command('remote')}")
 
 
 class Websocket:

@@ -11,6 +11,7 @@ import numpy as np
 
 from robotrials.datasets.layout import ACTION, SUCCESS
 from robotrials.errors import DatasetError, NotInstalledError
+from robotrials.install import install_command
 
 SARM_FILE = "sarm_progress.parquet"
 """Where LeRobot's SARM reward model leaves its estimate of progress (lerobot 0.6, rewards/sarm)."""
@@ -107,7 +108,7 @@ def require(package: str, what: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is None:
-        raise NotInstalledError(f'{what} needs {package}: pip install "robotrials[analysis]"')
+        raise NotInstalledError(f"{what} needs {package}: {install_command('analysis')}")
 
 
 def _info(root: Path) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError
+from robotrials.install import install_command
 from robotrials.plan.config import RaySettings
-from robotrials.plan.install import install_command
 from robotrials.running.launchers.base import WorkerExit
 from robotrials.running.launchers.local import LocalLauncher
 
