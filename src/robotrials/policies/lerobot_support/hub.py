@@ -42,7 +42,7 @@ def commit(repo: str, revision: Any = None, python: str | None = None) -> str:
         return _ask_elsewhere(repo, name, python)
     else:
         found, why = None, f"huggingface_hub is not installed in {sys.executable}"
-        remedy = "install it here (pip install 'robotrials[hub]')"
+        remedy = f"install it here ({install_command('hub')})"
     found = found or _cached(repo, name)
     if found is None:
         raise ConfigError(
