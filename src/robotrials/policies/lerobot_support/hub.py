@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.errors import ConfigError
+from robotrials.install import install_command
 
 MAIN = "main"
 TIMEOUT_S = 20.0
