@@ -66,10 +66,10 @@ test-simulators: setup ## each simulator's tests, in the environment that `robot
 	scripts/test_simulators.sh $(VENV)/bin/python $(SIMULATORS) -- -m "$(MARKED)"
 
 test-formats: setup-formats
-	$(FORMATS)/bin/python -m pytest -q tests/results/test_every_eval_ever.py tests/running/test_tracking.py
+	$(FORMATS)/bin/python -m pytest -q tests/results/export/test_every_eval_ever.py tests/run/test_tracking.py
 
 test-protocols: setup-protocols
-	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/test_openpi.py tests/policies/test_vla_eval.py tests/serving/test_openpi_server.py
+	$(PROTOCOLS)/bin/python -m pytest -q tests/policies/remote/test_openpi.py tests/policies/remote/test_vla_eval.py tests/serving/test_openpi_server.py
 
 fuzz: setup ## a million inputs for every decoder, a hundred thousand for those with a socket or a file; 20 minutes
 	ROBOTRIALS_FUZZ=1000000 $(VENV)/bin/python -m pytest -q --timeout=0 tests/wire/test_fuzz.py

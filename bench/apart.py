@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from robotrials.benchmarks.gl import gl_environment
+from robotrials.rendering.gl import gl_environment
 
 Figures = dict[str, float]
 

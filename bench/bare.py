@@ -9,7 +9,7 @@ import argparse
 import json
 import time
 
-from robotrials.benchmarks.metaworld import MetaWorld
+from robotrials.benchmarks.adapters.metaworld.benchmark import MetaWorld
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.options import build
 from robotrials.plan.plan import build_plan

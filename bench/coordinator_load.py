@@ -21,20 +21,20 @@ from pathlib import Path
 
 import zmq
 
+from robotrials.control.heartbeat import TOKEN_VARIABLE
+from robotrials.control.messages import Job
+from robotrials.engine.coordinator import Coordinator, Terms
+from robotrials.engine.launchers.base import WorkerExit
+from robotrials.engine.observer import SilentObserver
+from robotrials.engine.outcomes import Outcomes
+from robotrials.engine.progress import Tally
+from robotrials.engine.queue import EpisodeQueue
+from robotrials.engine.worker_pool import Crew, WorkerPool
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.results.ledger import Ledger
-from robotrials.running.coordinator import Coordinator, Terms
-from robotrials.running.launchers.base import WorkerExit
-from robotrials.running.messages import Job
-from robotrials.running.observer import SilentObserver
-from robotrials.running.outcomes import Outcomes
-from robotrials.running.pulse import TOKEN_VARIABLE
-from robotrials.running.queue import EpisodeQueue
-from robotrials.running.tally import Tally
-from robotrials.running.workers import Crew, WorkerPool
 from robotrials.wire.transport import PrivateEndpoint, bind_router, new_token
 
 N_TASKS = 50

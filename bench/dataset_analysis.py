@@ -22,7 +22,7 @@ from tests.datasets.analysis.made_up import strategies, write_dataset
 from robotrials.datasets.analysis.analyse import analyse
 from robotrials.datasets.analysis.export import write
 from robotrials.datasets.analysis.settings import AnalysisSettings
-from robotrials.running.threads import available_cores
+from robotrials.machine.threads import available_cores
 
 
 def cpu_seconds() -> float:

@@ -26,16 +26,16 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
+from robotrials.control.joining import CONNECT_FILE, read_door
+from robotrials.engine.observer import SilentObserver
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig, option
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
-from robotrials.running.evaluate import execute
-from robotrials.running.joining import CONNECT_FILE, read_door
-from robotrials.running.observer import SilentObserver
-from robotrials.running.prepare import prepare
+from robotrials.run.execute import execute
+from robotrials.run.prepare import prepare
 
 STEP_S = 0.020
 WORKERS = 8

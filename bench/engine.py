@@ -20,16 +20,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from robotrials.benchmarks.gl import gl_environment
+from robotrials.control.heartbeat import Pulse
+from robotrials.engine.observer import SilentObserver
+from robotrials.machine.threads import available_cores, thread_limits
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.plan.plan import build_plan
+from robotrials.rendering.gl import gl_environment
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute
-from robotrials.running.observer import SilentObserver
-from robotrials.running.prepare import prepare
-from robotrials.running.pulse import Pulse
-from robotrials.running.rollout import Rollout
-from robotrials.running.threads import available_cores, thread_limits
+from robotrials.run.execute import execute
+from robotrials.run.prepare import prepare
+from robotrials.worker.rollout import Rollout
 
 HERE = Path(__file__).parent
 TASKS = "reach-v3,push-v3,pick-place-v3,door-open-v3,drawer-open-v3"

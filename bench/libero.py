@@ -82,7 +82,7 @@ def _original(benchmark: Benchmark, task: TaskSpec, played: np.ndarray) -> Scene
     from libero.libero import get_libero_path
     from libero.libero.envs import OffScreenRenderEnv
 
-    from robotrials.benchmarks.libero_files import load_states
+    from robotrials.benchmarks.adapters.libero.files import load_states
 
     stem = task.extra["file"]
     states = load_states(Path(get_libero_path("init_states")) / task.suite / f"{stem}.pruned_init")

@@ -18,16 +18,16 @@ from pathlib import Path
 import psutil
 
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.control.heartbeat import Pulse
+from robotrials.engine.progress import Tally
+from robotrials.engine.queue import EpisodeQueue
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.policies.registry import make_policy
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
-from robotrials.running.pulse import Pulse
-from robotrials.running.queue import EpisodeQueue
-from robotrials.running.rollout import Rollout
-from robotrials.running.tally import Tally
+from robotrials.worker.rollout import Rollout
 
 
 def resident_mb() -> float:

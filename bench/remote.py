@@ -24,9 +24,9 @@ from robotrials.benchmarks.base import Observation
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.policies.openpi import OpenpiPolicy
-from robotrials.policies.vla_eval import VlaEvalPolicy
-from robotrials.serving.client import ServedPolicy
+from robotrials.policies.remote.client import ServedPolicy
+from robotrials.policies.remote.openpi import OpenpiPolicy
+from robotrials.policies.remote.vla_eval import VlaEvalPolicy
 from robotrials.serving.openpi_server import OpenpiServer
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.plain_arrays import decode_plain, encode_vla_eval

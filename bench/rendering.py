@@ -16,14 +16,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from robotrials.benchmarks.adapters.metaworld.benchmark import MetaWorld
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
-from robotrials.benchmarks.metaworld import MetaWorld
+from robotrials.control.heartbeat import Pulse
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.results.record import EpisodeRecord
-from robotrials.running.pulse import Pulse
-from robotrials.running.rollout import Rollout
+from robotrials.worker.rollout import Rollout
 
 
 class Looker(Policy):

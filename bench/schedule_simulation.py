@@ -25,11 +25,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from robotrials.engine.queue import EpisodeQueue, LeasedEpisode
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.shards import Shard, slice_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
-from robotrials.running.queue import EpisodeQueue, LeasedEpisode
 
 # LeRobot's step limits of LIBERO's suites.
 LIMITS = {"libero_spatial": 280, "libero_object": 280, "libero_goal": 300, "libero_10": 520}

@@ -33,8 +33,8 @@ from robotrials.benchmarks.base import Observation
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.serving.client import ServedPolicy
-from robotrials.serving.messages import SERVER_TALK, Act, Attach, Chunk, Open, Share
+from robotrials.policies.remote.client import ServedPolicy
+from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Chunk, Open, Share
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.arrays import Layout
 from robotrials.wire.envelope import encode

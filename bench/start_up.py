@@ -15,12 +15,12 @@ import statistics
 import subprocess
 import sys
 
-from robotrials.benchmarks.gl import gl_environment
-from robotrials.running.threads import thread_limits
+from robotrials.machine.threads import thread_limits
+from robotrials.rendering.gl import gl_environment
 
 SIMULATORS = {"metaworld": "import metaworld", "pusht": "import gym_pusht.envs.pusht"}
 WORKER = """
-import robotrials.running.worker
+import robotrials.worker.worker
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.policies.registry import make_policy
 from robotrials.plan.config import EnvChoice, PolicyChoice

@@ -30,13 +30,13 @@ import numpy as np
 import zmq
 
 from robotrials.benchmarks.base import Observation
-from robotrials.machine_limits import allow_descriptors
+from robotrials.control.messages import WORKER_TALK, Alive, Beat
+from robotrials.machine.limits import allow_descriptors
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.policies.openpi import OpenpiPolicy
-from robotrials.running.messages import WORKER_TALK, Alive, Beat
-from robotrials.serving.client import ServedPolicy
+from robotrials.policies.remote.client import ServedPolicy
+from robotrials.policies.remote.openpi import OpenpiPolicy
 from robotrials.serving.openpi_server import OpenpiServer
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.envelope import encode

@@ -10,10 +10,10 @@ import time
 
 import zmq
 
+from robotrials.control.heartbeat import TOKEN_VARIABLE
+from robotrials.control.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Ready, Stop
 from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
-from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Ready, Stop
-from robotrials.running.pulse import TOKEN_VARIABLE
 from robotrials.wire.envelope import encode
 from robotrials.wire.transport import connect_dealer, send
 

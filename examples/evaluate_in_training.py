@@ -18,7 +18,7 @@ import numpy as np
 import robotrials
 from robotrials.benchmarks.base import Observation
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.results.comparison import compare_runs
+from robotrials.results.compare.comparison import compare_runs
 from robotrials.results.stored import read_run
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from robotrials.running.threads import thread_limits
+from robotrials.machine.threads import thread_limits
 
 if __name__ == "__main__":
     os.environ.update(thread_limits(1))  # before numpy: more threads would fight the simulators and reorder sums
@@ -38,12 +38,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.registry import benchmark_class, make_benchmark, require_installed
+from robotrials.machine.threads import available_cores
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
 from robotrials.policies.registry import make_policy
-from robotrials.running.threads import available_cores
 
 MT10 = (
     "reach-v3,push-v3,pick-place-v3,door-open-v3,drawer-open-v3,drawer-close-v3,"

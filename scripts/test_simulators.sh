@@ -45,7 +45,7 @@ for name in ${names[@]+"${names[@]}"}; do
   done
   ROBOTRIALS_REQUIRED_SIMULATOR=$name OMP_NUM_THREADS=1 LP_NUM_THREADS=1 \
     "$python" -m robotrials bench exec "$name" python -m pytest -q -p no:cacheprovider "$@" \
-    ${own[@]+"${own[@]}"} tests/benchmarks/test_promises.py || failed+=("$name")
+    ${own[@]+"${own[@]}"} tests/benchmarks/conformance/test_promises.py || failed+=("$name")
 done
 
 if [ ${#failed[@]} -gt 0 ]; then

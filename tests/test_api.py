@@ -11,7 +11,7 @@ import robotrials
 from robotrials.errors import ConfigError, ContractError, IdentityError
 from robotrials.policies.base import Policy
 from robotrials.stats.intervals import suite_rate
-from tests.running.engine import digest
+from tests.engine.toy_runs import digest
 from tests.toy import Seer, Toy, WantsSonar
 
 QUICK = {"task": "a,b", "n_episodes": 3, "batch_size": 2, "record": "none"}

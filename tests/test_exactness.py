@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from robotrials.engine.observer import SilentObserver
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute
-from robotrials.running.observer import SilentObserver
-from robotrials.running.prepare import prepare
-from tests.running.engine import worker_processes
+from robotrials.run.execute import execute
+from robotrials.run.prepare import prepare
+from tests.engine.toy_runs import worker_processes
 
 SPRINT = {"n_episodes": 4, "batch_size": 2, "record": "none"}
 
@@ -128,6 +128,6 @@ def test_one_more_episode_leaves_the_others_unchanged(tmp_path: Path) -> None:
 
 
 def wait_for_records(directory: Path, n: int) -> None:
-    from tests.running.test_engine import wait_for_records as wait
+    from tests.engine.test_engine import wait_for_records as wait
 
     wait(directory, n)

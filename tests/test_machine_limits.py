@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from robotrials import machine_limits
+from robotrials.engine.launchers.base import WorkerExit
+from robotrials.engine.layout import require_descriptors
 from robotrials.errors import ConfigError
-from robotrials.machine_limits import allow_descriptors, is_worn_out, remedy
-from robotrials.running.crew import require_descriptors
-from robotrials.running.launchers.base import WorkerExit
+from robotrials.machine import limits
+from robotrials.machine.limits import allow_descriptors, is_worn_out, remedy
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_ran_out_is_named_with_what_to_do(error: BaseException, worn_out: b
 
 
 def test_full_file_systems_are_named_where_the_error_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_limits, "_is_full", lambda place: place == "/dev/shm")
+    monkeypatch.setattr(limits, "_is_full", lambda place: place == "/dev/shm")
     found = remedy(OSError(errno.ENOSPC, "No space left on device"))
     assert found is not None
     assert found.startswith("free space in /dev/shm (")

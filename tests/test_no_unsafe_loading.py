@@ -126,6 +126,6 @@ def test_what_is_safe_passes(line: str) -> None:
 def test_our_yaml_loader_is_a_safe_one() -> None:
     import yaml
 
-    from robotrials import strict_yaml
+    from robotrials.plan import strict_yaml
 
     assert issubclass(strict_yaml._StrictLoader, yaml.SafeLoader)

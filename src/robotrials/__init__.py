@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from robotrials.moved import allow_old_paths
+
 if TYPE_CHECKING:
     from robotrials.api import Evaluation, evaluate
-    from robotrials.results.frame import load_run
+    from robotrials.results.export.frame import load_run
 
 __version__ = "0.1.0"
 __all__ = ["Evaluation", "__version__", "evaluate", "load_run"]
@@ -21,9 +23,12 @@ __all__ = ["Evaluation", "__version__", "evaluate", "load_run"]
 _LAZY = {
     "Evaluation": "robotrials.api",
     "evaluate": "robotrials.api",
-    "load_run": "robotrials.results.frame",
+    "load_run": "robotrials.results.export.frame",
 }
 """Imported when first used: a worker imports this package too, and needs none of it."""
+
+
+allow_old_paths()
 
 
 def __getattr__(name: str) -> Any:

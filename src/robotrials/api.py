@@ -46,7 +46,7 @@ class Evaluation:
 
     def frame(self, kind: str = "auto") -> Any:
         """One row an episode; ``kind`` as in ``robotrials.load_run``."""
-        from robotrials.results.frame import load_run
+        from robotrials.results.export.frame import load_run
 
         return load_run(self.directory, kind)
 
@@ -93,8 +93,8 @@ def evaluate(
         ConfigError: something cannot be meant; nothing has run.
         ContractError: policy and benchmark do not fit.
     """
-    from robotrials.running.evaluate import execute
-    from robotrials.running.prepare import prepare
+    from robotrials.run.execute import execute
+    from robotrials.run.prepare import prepare
     from robotrials.tuning.remembered import laid_out
 
     if not isinstance(policy, (str, Path, type)) and not callable(getattr(policy, "act", None)):
@@ -183,7 +183,7 @@ def _import_name(cls: type) -> str | None:
 @contextlib.contextmanager
 def _observer(progress: bool) -> Iterator[Any]:
     if not progress:
-        from robotrials.running.observer import SilentObserver
+        from robotrials.engine.observer import SilentObserver
 
         yield SilentObserver()
         return

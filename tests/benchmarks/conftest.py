@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from robotrials.benchmarks.gl import gl_environment
+from robotrials.rendering.gl import gl_environment
 
 # Before any test module imports MuJoCo, which reads these as it is imported.
 os.environ.update(gl_environment(os.environ))

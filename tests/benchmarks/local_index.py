@@ -7,7 +7,7 @@ import hashlib
 import zipfile
 from pathlib import Path
 
-from robotrials.benchmarks.installation import Installation
+from robotrials.environments.installation import Installation
 from tests.toy import Toy
 
 SIMULATOR = "tiny_simulator"

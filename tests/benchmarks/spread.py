@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from robotrials.engine.observer import SilentObserver
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
 from robotrials.results.ledger import Ledger
-from robotrials.running.evaluate import execute
-from robotrials.running.observer import SilentObserver
-from robotrials.running.prepare import prepare
+from robotrials.run.execute import execute
+from robotrials.run.prepare import prepare
 
 
 def outcomes(env: EnvChoice, directory: Path, workers: int, order: str = "longest", n_episodes: int = 2) -> str:

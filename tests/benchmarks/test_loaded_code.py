@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
-from robotrials.benchmarks import gym_probe
+from robotrials.benchmarks.adapters.gym import probe
 from robotrials.benchmarks.base import one_or_each
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.cli.main import main
@@ -47,12 +47,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    gym_probe._ask.cache_clear()
+    probe._ask.cache_clear()
     return tmp_path
 
 
 def version() -> str:
-    gym_probe._ask.cache_clear()
+    probe._ask.cache_clear()
     return make_benchmark(EnvChoice("gym", OPTIONS)).code_version()
 
 
@@ -88,6 +88,6 @@ def test_a_run_is_not_resumed_with_another_base_class(
     assert main([*words, "2"]) == 0
     with open(folder / "line_base.py", "a") as file:
         file.write("# changed\n")
-    gym_probe._ask.cache_clear()
+    probe._ask.cache_clear()
     assert main([*words, "2"]) == 1
     assert "benchmark.source: sha256:" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from robotrials.cli.main import main
-from robotrials.running.roster import Roster
+from robotrials.engine.worker_table import Roster
 
 if __name__ == "__main__":
     Roster.LOST_AFTER_S = 2.0

@@ -107,7 +107,7 @@ class ChaosRun:
             children = psutil.Process(self.process.pid).children()
         except psutil.NoSuchProcess:
             return []
-        return [child for child in children if _runs(child, f"robotrials.running.{kind}")]
+        return [child for child in children if _runs(child, f"robotrials.run.{kind}")]
 
     def n_finished(self) -> int:
         path = self.directory / "ledger.sqlite"

@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 import zmq
 
+from robotrials.control.messages import WORKER_TALK, Done, Hello, Job, Lease, Ready
+from robotrials.policies.remote.protocol import SERVER_TALK, Chunk
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason, EpisodeRecord
-from robotrials.running.messages import WORKER_TALK, Done, Hello, Job, Lease, Ready
 from robotrials.serving.in_process import serve_here
-from robotrials.serving.messages import SERVER_TALK, Chunk
 from robotrials.wire.envelope import Message, encode
 from robotrials.wire.stream import Frame
 from robotrials.wire.transport import connect_dealer, send

@@ -9,8 +9,8 @@ import pytest
 from robotrials.cli.flags import EvalCall, parse_eval
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EvalSettings
-from robotrials.running.description import config_to_json
-from tests.running.engine import toy_config
+from robotrials.run.description import config_to_json
+from tests.engine.toy_runs import toy_config
 
 BOTH = "policy: {type: expert}\nenv: {type: metaworld}\n"
 

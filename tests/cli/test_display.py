@@ -9,7 +9,7 @@ from rich.console import Console
 from robotrials.cli import draw
 from robotrials.cli.display import MAX_MESSAGES, MAX_TASKS, Heading, LineDisplay, describe, open_display, pace
 from robotrials.cli.display import render_panel as panel
-from robotrials.running.observer import Progress, TaskProgress, Underway
+from robotrials.engine.observer import Progress, TaskProgress, Underway
 from robotrials.stats.intervals import wilson
 from robotrials.stats.sequential import confidence_sequence, unfinished_sequence
 

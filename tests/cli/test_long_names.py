@@ -19,12 +19,12 @@ from robotrials.cli.short_names import shorten
 from robotrials.cli.table import Row, Suite, results_table
 from robotrials.plan.plan import build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
-from robotrials.results.comparison import compare_runs
+from robotrials.results.compare.comparison import compare_runs
 from robotrials.results.stored import read_run
 from tests.results.stored_runs import write_run
 
 SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10", "libero_90")
-_FILE = resources.files("robotrials.benchmarks") / "libero_tasks.json"
+_FILE = resources.files("robotrials.benchmarks") / "libero/tasks.json"
 TASKS: dict[str, list[list[str]]] = {name: json.loads(_FILE.read_text())[name]["tasks"] for name in SUITES}
 WIDTHS = (60, 80, 120, 200)
 

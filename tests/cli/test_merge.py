@@ -9,7 +9,7 @@ import pytest
 from robotrials.cli import merge
 from robotrials.cli.main import main
 from robotrials.errors import ConfigError
-from tests.running.engine import run, toy_config
+from tests.engine.toy_runs import run, toy_config
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from robotrials.cli.main import main
-from robotrials.results.junit import task_report
+from robotrials.results.export.junit import task_report
+from robotrials.results.export.step_summary import escape, step_summary
 from robotrials.results.reopened import reopen
-from robotrials.results.step_summary import escape, step_summary
 from robotrials.stats.intervals import clopper_pearson, suite_rate
 from tests.results.stored_runs import write_run
 

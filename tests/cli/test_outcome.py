@@ -11,10 +11,10 @@ from robotrials.cli.outcome import MAX_ERRORS, report_lines, to_rows
 from robotrials.cli.runner import closing, opening
 from robotrials.results.ledger import Ledger
 from robotrials.results.summary import RunSummary, summarize
-from robotrials.running.evaluate import RunResult
-from robotrials.running.prepare import PreparedRun, prepare
+from robotrials.run.execute import RunResult
+from robotrials.run.prepare import PreparedRun, prepare
+from tests.engine.toy_runs import toy_config
 from tests.results import tiny_run
-from tests.running.engine import toy_config
 
 
 @pytest.fixture

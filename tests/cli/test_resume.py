@@ -8,10 +8,10 @@ import pytest
 from robotrials.cli.resume import parse_resume
 from robotrials.errors import ConfigError
 from robotrials.plan.config import StatsSettings
-from robotrials.running.evaluate import execute
-from robotrials.running.prepare import prepare_resume
+from robotrials.run.execute import execute
+from robotrials.run.prepare import prepare_resume
 from robotrials.stats.intervals import clopper_pearson, wilson
-from tests.running.engine import Listener, run, toy_config
+from tests.engine.toy_runs import Listener, run, toy_config
 
 
 def test_only_the_statistics_may_change_on_resume() -> None:

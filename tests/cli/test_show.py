@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from robotrials.cli.main import main
-from robotrials.results.latex import escape
+from robotrials.results.export.latex import escape
 from tests.cli.test_runner import command, in_a_terminal
+from tests.engine.toy_runs import run, toy_config
 from tests.results.stored_runs import write_run
-from tests.running.engine import run, toy_config
 
 
 def forget_the_benchmark(path: Path) -> None:

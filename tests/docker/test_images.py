@@ -16,8 +16,8 @@ import pytest
 
 from robotrials.benchmarks import registry
 from robotrials.cli.flags import parse_eval
-from tests.running import docker_service
-from tests.running.docker_service import KEPT, ROOT, docker
+from tests.engine.launchers import docker_service
+from tests.engine.launchers.docker_service import KEPT, ROOT, docker
 
 RECIPES = sorted((ROOT / "docker").glob("*.Dockerfile"))
 BENCHMARKS = [path for path in RECIPES if path.name != "base.Dockerfile"]

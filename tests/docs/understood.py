@@ -171,7 +171,7 @@ def _resume(words: list[str]) -> None:
 
 
 def _bench(words: list[str]) -> None:
-    from robotrials.cli.words import split_words
+    from robotrials.cli.positionals import split_words
 
     action, rest = words[0], words[1:]
     known = {"list": ("json", "import"), "install": ("python", "force"), "remove": (), "exec": ()}
@@ -269,7 +269,7 @@ def _flags_of(verb: str) -> Callable[[list[str]], None]:
     def check_flags(words: list[str]) -> None:
         from importlib import import_module
 
-        from robotrials.cli.words import split_words
+        from robotrials.cli.positionals import split_words
 
         module = import_module(f"robotrials.cli.{verb}")
         if hasattr(module, "VERB"):

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from robotrials.benchmarks import egl
-from robotrials.benchmarks.egl import Device
 from robotrials.doctor.finding import Finding
 from robotrials.doctor.graphics import findings
+from robotrials.rendering import egl
+from robotrials.rendering.egl import Device
 
 MESA = Device(0, "llvmpipe (LLVM 15.0.6, 256 bits)")
 H200 = [Device(0, "NVIDIA H200/PCIe/SSE2", cuda=1), Device(1, "NVIDIA H200/PCIe/SSE2", cuda=0)]

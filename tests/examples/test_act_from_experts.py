@@ -8,9 +8,9 @@ import pytest
 
 from robotrials.cli.flags import parse_eval
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
-from robotrials.running.evaluate import execute
-from robotrials.running.prepare import prepare
-from tests.running.engine import Listener
+from robotrials.run.execute import execute
+from robotrials.run.prepare import prepare
+from tests.engine.toy_runs import Listener
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples/act_from_experts"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import robotrials
-from robotrials.benchmarks.conformance import check
-from robotrials.benchmarks.conformance_checks import Settings
-from robotrials.benchmarks.installer import find_uv
+from robotrials.benchmarks.conformance.checks import Settings
+from robotrials.benchmarks.conformance.process import check
 from robotrials.cli.main import main
+from robotrials.environments.installer import find_uv
 from robotrials.plan.config import EnvChoice
 from tests.benchmarks.local_index import make_wheel
 

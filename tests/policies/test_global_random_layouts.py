@@ -11,7 +11,7 @@ import pytest
 
 from robotrials.plan.config import EnvChoice
 from tests import dice, toy
-from tests.running.engine import digest, run, toy_config
+from tests.engine.toy_runs import digest, run, toy_config
 
 LAYOUTS: dict[str, dict[str, int]] = {
     "three workers": {"batch_size": 3},

@@ -10,9 +10,9 @@ from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.plan import build_plan
 from robotrials.plan.task import Feature, TaskSpec
 from robotrials.policies import files
+from robotrials.policies.fit import check_fit
 from robotrials.policies.onnx import OnnxPolicy
 from robotrials.policies.registry import make_policy
-from robotrials.running.fit import check_fit
 
 pytest.importorskip("onnxruntime")
 

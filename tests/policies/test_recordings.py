@@ -20,8 +20,8 @@ from robotrials.policies.recordings import open_recordings
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from tests import toy
+from tests.engine.toy_runs import digest, run
 from tests.policies.toy_by_file import toy_config
-from tests.running.engine import digest, run
 
 TASKS = toy.Toy(toy.ToyConfig(task="a,b")).tasks()
 PLAN = build_plan(TASKS, 3, 1000)

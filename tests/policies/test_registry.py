@@ -11,9 +11,10 @@ import pytest
 import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan.config import PolicyChoice
-from robotrials.policies import files, lerobot, registry
+from robotrials.policies import files, registry
 from robotrials.policies.base import Policy
 from robotrials.policies.expert import ExpertPolicy
+from robotrials.policies.lerobot import policy as lerobot_policy
 from robotrials.policies.registry import is_served, make_policy, names, policy_class, revision, type_of, validate
 
 OWN = """
@@ -373,7 +374,7 @@ def test_one_rule_tells_a_hub_id_from_a_path(
     assert files.is_hub_id(path) is is_one
     if is_one:
         assert type_of(PolicyChoice(path=path)) == "lerobot"
-        lerobot.validate(PolicyChoice(path=path))
+        lerobot_policy.validate(PolicyChoice(path=path))
         (tmp_path / path).mkdir(parents=True)
         assert not files.is_hub_id(path)  # what is here is meant first
     else:

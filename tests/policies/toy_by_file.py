@@ -8,13 +8,13 @@ from typing import Any
 
 from robotrials.plan.config import RunConfig
 from tests import toy
-from tests.running import engine
+from tests.engine import toy_runs
 
 TOY = toy.__file__
 SEER = f"{TOY}:Seer"
 
 
 def toy_config(directory: Path, policy: str = SEER, tasks: str = "a,b", **more: Any) -> RunConfig:
-    """As ``tests.running.engine.toy_config``."""
-    config = engine.toy_config(directory, policy, tasks, **more)
+    """As ``tests.engine.toy_runs.toy_config``."""
+    config = toy_runs.toy_config(directory, policy, tasks, **more)
     return replace(config, env=replace(config.env, type=f"{TOY}:Toy"))

@@ -12,7 +12,7 @@ import numpy as np
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
-from robotrials.results.exports import write_exports
+from robotrials.results.export.eval_info import write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.rundir import RunDirectory, video_name

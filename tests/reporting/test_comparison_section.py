@@ -14,7 +14,7 @@ from robotrials.plan.episode import EpisodeSpec
 from robotrials.reporting.commands_html import eval_command, given
 from robotrials.reporting.loading import load_runs
 from robotrials.reporting.report import write_report
-from robotrials.results.comparison import compare_runs
+from robotrials.results.compare.comparison import compare_runs
 from robotrials.results.record import EndReason
 from robotrials.results.stored import read_run
 from tests.reporting.runs import make_run, mostly

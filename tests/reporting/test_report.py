@@ -13,9 +13,9 @@ from robotrials.reporting.loading import distinct_labels, policy_name
 from robotrials.reporting.report import write_report
 from robotrials.results.record import EndReason
 from robotrials.stats.intervals import clopper_pearson, suite_rate, wilson
+from tests.engine.toy_runs import run as run_engine
+from tests.engine.toy_runs import toy_config
 from tests.reporting.runs import make_run, mostly, read_data
-from tests.running.engine import run as run_engine
-from tests.running.engine import toy_config
 
 HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=alert(1)>"
 

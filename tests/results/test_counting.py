@@ -10,22 +10,22 @@ from xml.etree import ElementTree
 
 import pytest
 
+from robotrials.engine.queue import EpisodeQueue
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.reporting.loading import load_runs
 from robotrials.reporting.report import write_report
 from robotrials.reporting.sources import read_source
-from robotrials.results.comparison import compare_runs
+from robotrials.results.compare.comparison import compare_runs
 from robotrials.results.counting import in_blocks, orders, out_of_order_words, what_counts
-from robotrials.results.exports import eval_info, metrics
-from robotrials.results.frame import load_run
-from robotrials.results.junit import episode_report, task_report
+from robotrials.results.export.eval_info import eval_info, metrics
+from robotrials.results.export.frame import load_run
+from robotrials.results.export.junit import episode_report, task_report
+from robotrials.results.export.step_summary import step_summary
 from robotrials.results.ledger import Ledger
 from robotrials.results.reopened import reopen
-from robotrials.results.step_summary import step_summary
 from robotrials.results.stored import read_run
-from robotrials.running.queue import EpisodeQueue
 from robotrials.stats.intervals import suite_rate
 from tests.results.stored_runs import first, write_run
 

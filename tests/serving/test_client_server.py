@@ -16,8 +16,8 @@ from robotrials.benchmarks.base import Observation
 from robotrials.errors import ContractError, RobotrialsError, WireError
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.serving.client import PolicyServerError, ServedPolicy
-from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Open, Share
+from robotrials.policies.remote.client import PolicyServerError, ServedPolicy
+from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attached, Chunk, Open, Share
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.arrays import Layout
 from robotrials.wire.envelope import encode

@@ -23,7 +23,7 @@ from robotrials.plan.config import PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import PolicySpec, Session
-from robotrials.policies.openpi import OpenpiPolicy
+from robotrials.policies.remote.openpi import OpenpiPolicy
 from robotrials.serving import admission
 from robotrials.serving.standalone import Standalone
 from robotrials.wire.plain_arrays import decode_plain, encode_openpi

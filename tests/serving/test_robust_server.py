@@ -15,10 +15,10 @@ import pytest
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.chunks import MAX_CHUNK_BYTES, checked_chunks
+from robotrials.policies.remote.client import PolicyServerError, ServedPolicy
+from robotrials.policies.remote.protocol import Attach
 from robotrials.serving import admission, connections
-from robotrials.serving.chunks import MAX_CHUNK_BYTES, checked_chunks
-from robotrials.serving.client import PolicyServerError, ServedPolicy
-from robotrials.serving.messages import Attach
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.envelope import encode
 from robotrials.wire.ready_stream import ReadyStream

@@ -138,7 +138,7 @@ def test_what_the_evaluation_would_refuse_is_refused_before_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     monkeypatch.setattr("robotrials.cli.suite._call", lambda command: pytest.fail("it trained"))
-    monkeypatch.setattr("robotrials.running.prepare.look_up", lambda env: None)
+    monkeypatch.setattr("robotrials.run.prepare.look_up", lambda env: None)
     assert main(["suite", "all", "pusht", f"--output_dir={tmp_path}", "--", "--", *words]) == 1
     assert message in capsys.readouterr().err
 
@@ -149,7 +149,7 @@ def test_a_simulator_that_is_missing_is_said_before_the_training_but_not_in_a_dr
     def missing(env: object) -> None:
         raise NotInstalledError("no gym-pusht")
 
-    monkeypatch.setattr("robotrials.running.prepare.look_up", missing)
+    monkeypatch.setattr("robotrials.run.prepare.look_up", missing)
     words = ["suite", "all", "pusht", "--gpus=0", f"--output_dir={tmp_path}"]
     assert main(words) == 1
     assert "no gym-pusht" in capsys.readouterr().err
@@ -159,7 +159,7 @@ def test_a_simulator_that_is_missing_is_said_before_the_training_but_not_in_a_dr
 def test_a_dry_run_checks_the_tasks_where_the_simulator_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("robotrials.running.prepare.look_up", lambda env: None)
+    monkeypatch.setattr("robotrials.run.prepare.look_up", lambda env: None)
     words = ["suite", "all", "metaworld", "--gpus=0", f"--output_dir={tmp_path}", "--dry_run"]
     assert main([*words, "--", "--", "--env.task=reach-v33"]) == 1
     assert "reach-v33" in capsys.readouterr().err

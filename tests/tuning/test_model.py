@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from robotrials.tuning.advise import advise, layouts
-from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost
+from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost
 from robotrials.tuning.model import Layout, Task, Work, bound, pace, predict
 
 COST = EpisodeCost(reset=0.1, step=0.01, render=0.0, infer=0.0, rest=0.0, film=0.0, steps=90, steps_a_look=1, busy=1.0)

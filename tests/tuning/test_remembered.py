@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from robotrials.cli.main import main
-from robotrials.running.prepare import PreparedRun, prepare
-from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost
+from robotrials.run.prepare import PreparedRun, prepare
+from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost
 from robotrials.tuning.remembered import laid_out, remember
-from tests.running.engine import toy_config
+from tests.engine.toy_runs import toy_config
 
 SLEEPER = EpisodeCost(
     reset=0.0, step=0.02, render=0.0, infer=0.0, rest=0.0, film=0.0, steps=50, steps_a_look=5, busy=0.05, lengths=(50,)

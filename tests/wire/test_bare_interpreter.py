@@ -15,7 +15,7 @@ def imported_by(*modules: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("module", ["robotrials.running.worker_process", "robotrials.running.server_process"])
+@pytest.mark.parametrize("module", ["robotrials.worker.process", "robotrials.serving.process"])
 def test_worker_and_server_import_nothing_heavy(module: str) -> None:
     assert imported_by(module).isdisjoint(HEAVY)
 
@@ -30,7 +30,7 @@ def test_wire_and_plan_need_numpy_msgpack_and_pyzmq_alone() -> None:
         "            raise ImportError('not on a bare interpreter: ' + name)\n"
         "sys.meta_path.insert(0, Gate())\n"
         "import robotrials.wire.transport, robotrials.wire.stream, robotrials.wire.shared\n"
-        "import robotrials.plan.plan, robotrials.plan.options, robotrials.running.worker\n"
+        "import robotrials.plan.plan, robotrials.plan.options, robotrials.worker.worker\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robotrials.control.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Ready, Serve, Serving, Stop
 from robotrials.errors import WireError
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import Feature
 from robotrials.policies.base import PolicySpec
 from robotrials.results.record import EndReason, EpisodeRecord
-from robotrials.running.messages import WORKER_TALK, Beat, Done, Hello, Job, Lease, Ready, Serve, Serving, Stop
 from robotrials.wire.envelope import MAX_MESSAGE_BYTES, PROTOCOL, Message, Vocabulary, encode
 from tests.toy import Toy, ToyConfig
 

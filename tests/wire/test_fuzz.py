@@ -21,18 +21,18 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from robotrials.control.file_transfer import FileReceiver
+from robotrials.control.messages import WORKER_TALK, Artifact, Beat, Done, Hello, Job, Lease, Serve, Serving
 from robotrials.datasets.spool import COLUMNS, load_columns
 from robotrials.errors import ConfigError, ContractError, DatasetError, RobotrialsError, WireError
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import PolicySpec
-from robotrials.policies.observation_keys import pick, read_keys
+from robotrials.policies.remote.client import ServedPolicy
+from robotrials.policies.remote.observation_keys import pick, read_keys
+from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attached, Chunk, Open, Share, Trouble
 from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.results.rundir import load_run_json
-from robotrials.running.files import FileReceiver
-from robotrials.running.messages import WORKER_TALK, Artifact, Beat, Done, Hello, Job, Lease, Serve, Serving
-from robotrials.serving.client import ServedPolicy
-from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Open, Share, Trouble
 from robotrials.serving.server import PolicyServer
 from robotrials.wire.arrays import ArrayHeader, Layout
 from robotrials.wire.envelope import Message, encode

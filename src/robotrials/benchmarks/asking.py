@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from typing import IO, Any
 
 from robotrials.benchmarks.child_process import Child, keep_to_itself
-from robotrials.benchmarks.gl import gl_environment
 from robotrials.errors import ConfigError, RobotrialsError
+from robotrials.rendering.gl import gl_environment
 
 log = logging.getLogger(__name__)
 
@@ -96,4 +96,4 @@ def answer(find: Find, flag_of: Callable[[dict[str, Any]], str]) -> None:
         status = _CLOSING_FAILED
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # what was built is closed; see running/worker_process.py for why the interpreter is not torn down
+    os._exit(status)  # what was built is closed; see worker/process.py for why the interpreter is not torn down

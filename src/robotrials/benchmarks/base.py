@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from robotrials.benchmarks.call_order import CallOrder
-from robotrials.benchmarks.installation import Installation
+from robotrials.environments.installation import Installation
 from robotrials.errors import ConfigError
 from robotrials.plan.config import option
 from robotrials.plan.episode import EpisodeSpec

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from robotrials.benchmarks import environments
-from robotrials.benchmarks.gl import gl_environment
 from robotrials.benchmarks.registry import benchmark_class, package_versions, require_installed
+from robotrials.environments import folders
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.install import install_command
 from robotrials.plan import import_path
 from robotrials.plan.config import EnvChoice
+from robotrials.rendering.gl import gl_environment
 
 _TIMEOUT_S = 120
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -42,7 +42,7 @@ def placed(choice: EnvChoice) -> EnvChoice:
     the environment which ``robotrials bench install`` has made, else, as None, the running one."""
     if choice.python is not None or import_path.is_import_path(choice.type):
         return choice
-    environment = environments.find(choice.type)
+    environment = folders.find(choice.type)
     return replace(choice, python=environment.python) if environment else choice
 
 
@@ -107,7 +107,7 @@ def _import_together(group: Sequence[EnvChoice]) -> dict[str, Installed]:
 
 
 def _added(choice: EnvChoice) -> dict[str, str]:
-    return environments.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
+    return folders.variables(benchmark_class(choice.type).installation, choice.python, os.environ)
 
 
 def _run(python: str, words: Sequence[str], added: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -147,7 +147,7 @@ def read_answer(done: subprocess.CompletedProcess[str], where: str, remedy: str)
 
 
 def _again(python: str, name: str) -> str:
-    ours = python.startswith(str(environments.home()))
+    ours = python.startswith(str(folders.home()))
     return f"; to make that environment: robotrials bench install {name}" if ours else ""
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from robotrials.benchmarks import environments
 from robotrials.benchmarks.installed import VERSION, Installed, look_up_all
 from robotrials.benchmarks.registry import benchmark_class, is_installed_here, names, package_versions
+from robotrials.environments import folders
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice
 
@@ -49,14 +49,14 @@ def _from_files(name: str) -> Entry:
         return Entry(name, "problem", note=str(error))
     except ImportError as error:
         return Entry(name, "problem", note=f"its module does not import: {error}")
-    environment = environments.find(name)
+    environment = folders.find(name)
     if environment is None:
         if not is_installed_here(cls):
             return _absent(name)
         packages = package_versions(cls)
         problem = cls.conflict(packages) or ""
         return Entry(name, "problem" if problem else "installed", HERE, None, VERSION, packages, problem)
-    packages = package_versions(cls, environments.package_folders(environment))
+    packages = package_versions(cls, folders.package_folders(environment))
     note = "" if environment.is_of(cls.installation) else f"its pins have moved since: robotrials bench install {name}"
     state, version = "installed", environment.python_version
     if not Path(environment.python).exists():
@@ -75,7 +75,7 @@ def _absent(name: str) -> Entry:
     pins = benchmark_class(name).installation
     if pins.unavailable:
         return Entry(name, "unavailable", note=pins.unavailable)
-    begun = environments.made(name)
+    begun = folders.made(name)
     what = "an installation was interrupted: " if begun else ""
     install = f"robotrials bench install {name}" if pins.requirements else "install what it needs, or give --env.python"
     return Entry(name, "-", note=f"{what}{install}")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from robotrials.benchmarks.environments import package_folder
+from robotrials.environments.folders import package_folder
 
 _PACKAGES = ("site-packages", "dist-packages")
 

@@ -24,22 +24,22 @@ from robotrials.plan.options import build, nearest
 ENTRY_POINTS = "robotrials.benchmarks"
 
 OWN = {
-    "aloha": "robotrials.benchmarks.aloha:Aloha",
-    "gym": "robotrials.benchmarks.gym:Gym",
-    "gymnasium_robotics": "robotrials.benchmarks.gymnasium_robotics:GymnasiumRobotics",
-    "hub": "robotrials.benchmarks.hub:Hub",
-    "isaaclab_arena": "robotrials.benchmarks.isaaclab_arena:IsaacLabArena",
-    "lerobot_env": "robotrials.benchmarks.lerobot_env:LeRobotEnv",
-    "libero": "robotrials.benchmarks.libero:Libero",
-    "libero_plus": "robotrials.benchmarks.libero_plus:LiberoPlus",
-    "maniskill": "robotrials.benchmarks.maniskill:ManiSkill",
-    "metaworld": "robotrials.benchmarks.metaworld:MetaWorld",
-    "pusht": "robotrials.benchmarks.pusht:PushT",
-    "robocasa": "robotrials.benchmarks.robocasa:RoboCasa",
-    "robomme": "robotrials.benchmarks.robomme:RoboMME",
-    "robosuite": "robotrials.benchmarks.robosuite:Robosuite",
-    "robotwin": "robotrials.benchmarks.robotwin:RoboTwin",
-    "vlabench": "robotrials.benchmarks.vlabench:VLABench",
+    "aloha": "robotrials.benchmarks.adapters.aloha:Aloha",
+    "gym": "robotrials.benchmarks.adapters.gym.benchmark:Gym",
+    "gymnasium_robotics": "robotrials.benchmarks.adapters.gymnasium_robotics:GymnasiumRobotics",
+    "hub": "robotrials.benchmarks.adapters.hub:Hub",
+    "isaaclab_arena": "robotrials.benchmarks.adapters.isaaclab_arena:IsaacLabArena",
+    "lerobot_env": "robotrials.benchmarks.adapters.lerobot_env:LeRobotEnv",
+    "libero": "robotrials.benchmarks.adapters.libero.benchmark:Libero",
+    "libero_plus": "robotrials.benchmarks.adapters.libero.plus:LiberoPlus",
+    "maniskill": "robotrials.benchmarks.adapters.maniskill.benchmark:ManiSkill",
+    "metaworld": "robotrials.benchmarks.adapters.metaworld.benchmark:MetaWorld",
+    "pusht": "robotrials.benchmarks.adapters.pusht:PushT",
+    "robocasa": "robotrials.benchmarks.adapters.robocasa:RoboCasa",
+    "robomme": "robotrials.benchmarks.adapters.robomme:RoboMME",
+    "robosuite": "robotrials.benchmarks.adapters.robosuite.benchmark:Robosuite",
+    "robotwin": "robotrials.benchmarks.adapters.robotwin:RoboTwin",
+    "vlabench": "robotrials.benchmarks.adapters.vlabench.benchmark:VLABench",
 }
 """``--env.type`` to the class of this package behind it."""
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.text import Text
 
-from robotrials.results.diagnosis import failure_clusters, look_at_first
+from robotrials.results.compare.diagnosis import failure_clusters, look_at_first
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import load_run_json
 from robotrials.results.stored import read_run
-from robotrials.running.evaluate import RunResult
-from robotrials.running.prepare import PreparedRun
+from robotrials.run.execute import RunResult
+from robotrials.run.prepare import PreparedRun
 
 
 def advice_lines(prepared: PreparedRun, result: RunResult) -> list[tuple[str, str | Text]]:

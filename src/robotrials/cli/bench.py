@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robotrials.cli import output
-from robotrials.cli.words import split_words
+from robotrials.cli.positionals import split_words
 from robotrials.errors import ConfigError
 
 HELP = """\
@@ -79,10 +79,10 @@ def _list(argv: Sequence[str]) -> int:
 def _install(argv: Sequence[str]) -> int:
     words = split_words(argv, "bench install", ("python", "force"), {"force": "true"})
     _need_names(words.plain, "install")
-    from robotrials.benchmarks.installer import install
     from robotrials.benchmarks.inventory import inventory
     from robotrials.benchmarks.registry import benchmark_class
-    from robotrials.benchmarks.system_packages import install_line, missing
+    from robotrials.environments.installer import install
+    from robotrials.rendering.system_packages import install_line, missing
 
     status = 0
     for name, cls in [(name, benchmark_class(name)) for name in words.plain]:
@@ -95,11 +95,11 @@ def _install(argv: Sequence[str]) -> int:
             output.line(f"{name}: {line}")
 
         python = words.flags.get("python")
-        new = install(cls, name, python, words.truth("force"), say)
+        new = install(cls.installation, name, python, words.truth("force"), say)
         # One that lacks system packages would work no better for being made anew.
         if not new and not lacking and inventory([name])[0].state != "ok":
             say("what is installed does not work; it is made anew")
-            new = install(cls, name, python, True, say)
+            new = install(cls.installation, name, python, True, say)
         status = max(status, _prove(name, new))
     return status
 
@@ -126,7 +126,7 @@ def _prove(name: str, new: bool) -> int:
 def _remove(argv: Sequence[str]) -> int:
     names = split_words(argv, "bench remove", ()).plain
     _need_names(names, "remove")
-    from robotrials.benchmarks.installer import remove
+    from robotrials.environments.installer import remove
 
     for name in names:
         if not name.replace("-", "_").isidentifier():
@@ -138,16 +138,16 @@ def _remove(argv: Sequence[str]) -> int:
 def _exec(argv: list[str]) -> int:
     if len(argv) < 2 or argv[0].startswith("-"):
         raise ConfigError("bench exec takes a benchmark and a command: robotrials bench exec NAME python script.py")
-    from robotrials.benchmarks import environments
-    from robotrials.benchmarks.gl import gl_environment
     from robotrials.benchmarks.registry import benchmark_class
+    from robotrials.environments import folders
+    from robotrials.rendering.gl import gl_environment
 
     name, command = argv[0], argv[1:]
     cls = benchmark_class(name)
-    environment = environments.find(name)
+    environment = folders.find(name)
     if environment is None:
         raise ConfigError(f"{name} has no environment of its own yet: robotrials bench install {name}")
-    added = environments.variables(cls.installation, environment.python, os.environ)
+    added = folders.variables(cls.installation, environment.python, os.environ)
     path = f"{Path(environment.python).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     gl = gl_environment(os.environ) if cls.uses_gl else {}
     os.environ.update({**gl, **added, "PATH": path, "VIRTUAL_ENV": environment.prefix})

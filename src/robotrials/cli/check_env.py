@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from robotrials.cli import output
-from robotrials.cli.words import split_words
+from robotrials.cli.positionals import split_words
 from robotrials.errors import ConfigError
 from robotrials.plan.options import build, coerce
 
@@ -51,7 +51,7 @@ def run(argv: Sequence[str]) -> int:
     if any(word in ("--help", "-h") for word in argv) or not argv:
         output.text(HELP)
         return KEPT if argv else 1
-    from robotrials.benchmarks.conformance_checks import Settings
+    from robotrials.benchmarks.conformance.checks import Settings
     from robotrials.benchmarks.installed import placed
     from robotrials.benchmarks.registry import make_benchmark
     from robotrials.plan import import_path
@@ -89,7 +89,7 @@ def parse(argv: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str
     Raises:
         ConfigError: an unknown flag, one given twice, or without its value.
     """
-    from robotrials.benchmarks.conformance_checks import Settings
+    from robotrials.benchmarks.conformance.checks import Settings
 
     known = [field.name for field in dataclasses.fields(Settings)] + ["json"]
     written = [word[2:].partition("=")[0].replace("-", "_") for word in argv if word.startswith("--env.")]
@@ -104,21 +104,21 @@ def parse(argv: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str
 def _find(choice: Any, settings: Any, quiet: bool, findings: list[dict[str, Any]]) -> None:
     """Add to ``findings`` what the check in the benchmark's own interpreter finds; a process that dies is a finding,
     too."""
-    from robotrials.benchmarks import environments
     from robotrials.benchmarks.child_process import Child
-    from robotrials.benchmarks.gl import choose_rendering
     from robotrials.benchmarks.registry import benchmark_class
-    from robotrials.running.threads import thread_limits
+    from robotrials.environments import folders
+    from robotrials.machine.threads import thread_limits
+    from robotrials.rendering.gl import choose_rendering
 
     python = choice.python or sys.executable
     cls = benchmark_class(choice.type)
-    added = environments.variables(cls.installation, choice.python, os.environ)
+    added = folders.variables(cls.installation, choice.python, os.environ)
     gl = choose_rendering("auto", os.environ).of_worker(0) if cls.uses_gl else {}
     environment = {**os.environ, **gl, **thread_limits(1), **added}
     path = filter(None, [environment.get("PYTHONPATH"), os.getcwd()])
     environment["PYTHONPATH"] = os.pathsep.join(path)
     order = {"type": choice.type, "options": dict(choice.options), "settings": dataclasses.asdict(settings)}
-    command = [python, "-m", "robotrials.benchmarks.conformance", json.dumps(order)]
+    command = [python, "-m", "robotrials.benchmarks.conformance.process", json.dumps(order)]
     try:
         # In a group of its own, which is ended as a whole: Ctrl-C is answered here, and by no traceback from there.
         child = Child(command, environment, 2)
@@ -156,7 +156,7 @@ def _find(choice: Any, settings: Any, quiet: bool, findings: list[dict[str, Any]
 
 def _print(finding: dict[str, Any]) -> None:
     """A line for a promise, as soon as it was tried, and one more for what broke it, or was measured."""
-    from robotrials.benchmarks.promises import PROMISES
+    from robotrials.benchmarks.conformance.promises import PROMISES
 
     detail = f"\n{'':12}{finding['detail']}" if finding["detail"] else ""
     output.text(f"{_word(finding['kept']):12}{PROMISES[finding['promise']]}{detail}\n")

@@ -48,11 +48,11 @@ def run(argv: Sequence[str]) -> int:
     if any(word in ("--help", "-h") for word in argv):
         output.text(HELP)
         return COMPLETE
-    from robotrials.cli.words import split_words
+    from robotrials.cli.positionals import split_words
     from robotrials.plan.options import coerce
-    from robotrials.results.comparison import Options, compare_runs, why_no_verdict
+    from robotrials.results.compare.comparison import Options, compare_runs, why_no_verdict
+    from robotrials.results.compare.verdict import WORSE as IS_WORSE
     from robotrials.results.stored import read_run
-    from robotrials.results.verdict import WORSE as IS_WORSE
     from robotrials.stats.intervals import METHODS
 
     words = split_words(argv, "compare", FLAGS, BARE)
@@ -70,7 +70,7 @@ def run(argv: Sequence[str]) -> int:
         raise ConfigError(f"--episodes must not be negative, got {n_listed}")
     report = compare_runs([read_run(Path(path)) for path in words.plain], options)
     if words.truth("json"):
-        from robotrials.results.exports import strict_json
+        from robotrials.results.export.eval_info import strict_json
 
         output.text(strict_json(to_json(report)))
     else:
@@ -99,7 +99,7 @@ def to_json(report: object) -> object:
     """The report as JSON values; a pair as the name, seed, outcomes and videos of its episodes."""
     import dataclasses
 
-    from robotrials.results.pairing import Pair
+    from robotrials.results.compare.pairing import Pair
 
     def plain(value: object) -> object:
         if isinstance(value, Pair):

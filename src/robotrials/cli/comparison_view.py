@@ -12,10 +12,10 @@ from rich.text import Text
 from robotrials.cli import draw
 from robotrials.cli.facts import fact_lines, wrapped
 from robotrials.cli.grid import Grid, Line, Section
-from robotrials.results.comparison import Comparison, ComparisonReport, Side
-from robotrials.results.pairing import Pair
-from robotrials.results.verdict import BETTER, WORSE, p_words
-from robotrials.results.verdict import Line as TaskLine
+from robotrials.results.compare.comparison import Comparison, ComparisonReport, Side
+from robotrials.results.compare.pairing import Pair
+from robotrials.results.compare.verdict import BETTER, WORSE, p_words
+from robotrials.results.compare.verdict import Line as TaskLine
 
 _NAME_ROOM = 16
 """Cells a task's name should have before another column is worth its place."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.config import SETTINGS
-from robotrials.strict_yaml import read_yaml
+from robotrials.plan.strict_yaml import read_yaml
 
 SECTIONS = ("policy", "env", *SETTINGS)
 MAPS = ("rename_map",)

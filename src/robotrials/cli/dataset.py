@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robotrials.cli import output
-from robotrials.cli.words import flag_lines, split_words
+from robotrials.cli.positionals import flag_lines, split_words
 from robotrials.datasets.analysis.settings import AnalysisSettings
 from robotrials.errors import ConfigError
 from robotrials.plan.options import build, nearest
@@ -38,7 +38,7 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.datasets.analysis.analyse import analyse
     from robotrials.datasets.analysis.export import check_writable, write
     from robotrials.datasets.analysis.page import findings
-    from robotrials.running.threads import available_cores
+    from robotrials.machine.threads import available_cores
 
     folder = settings.output_dir or Path("outputs/analysis") / "_".join(path.resolve().name for path in paths)
     folder = folder.expanduser()

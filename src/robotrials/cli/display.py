@@ -15,7 +15,7 @@ from rich.text import Text
 
 from robotrials.cli import draw, output
 from robotrials.cli.short_names import shorten
-from robotrials.running.observer import Observer, Progress, TaskProgress
+from robotrials.engine.observer import Observer, Progress, TaskProgress
 
 MAX_TASKS = 8
 """Tasks shown at once."""

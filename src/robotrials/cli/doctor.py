@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from robotrials.cli import output
-from robotrials.cli.words import split_words
+from robotrials.cli.positionals import split_words
 from robotrials.errors import ConfigError
 
 FINE, PROBLEMS = 0, 1

@@ -10,7 +10,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from robotrials.running.observer import Progress
+from robotrials.engine.observer import Progress
 from robotrials.stats.sequential import unfinished_sequence
 
 PIPE_WIDTH = 10_000

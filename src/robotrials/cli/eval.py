@@ -25,7 +25,7 @@ def run(argv: Sequence[str]) -> int:
         output.note("--seed=null: a new run draws its seed when it starts, so these seeds are an example")
     # Imported after parsing: a misspelt flag is answered before numpy and sockets are loaded.
     from robotrials.cli.runner import carry_out
-    from robotrials.running.prepare import prepare
+    from robotrials.run.prepare import prepare
 
     with output.said_if_long("checking the benchmark and the policy"):
         prepared = prepare(call.config)

@@ -41,7 +41,7 @@ _STDOUT = Path("-")
 
 def run(argv: Sequence[str]) -> int:
     """Parse, read, write; returns the exit status."""
-    from robotrials.results.frame import columns, csv_lines, records, write_parquet
+    from robotrials.results.export.frame import columns, csv_lines, records, write_parquet
     from robotrials.results.stored import read_run
 
     words = VERB.parse(argv)
@@ -66,7 +66,7 @@ def run(argv: Sequence[str]) -> int:
                 csv.writer(text).writerows(csv_lines(stored))
                 _write(target, text.getvalue())
             elif name == "json":
-                from robotrials.results.exports import strict_json
+                from robotrials.results.export.eval_info import strict_json
 
                 _write(target, strict_json(records(columns(stored))))
             else:
@@ -85,8 +85,8 @@ def _target(value: str, name: str, folder: Path) -> Path:
 
 
 def _every_eval_ever(path: Path, folder: Path, flags: Mapping[str, str]) -> Path:
-    from robotrials.results.every_eval_ever import aggregate, relative_path
-    from robotrials.results.exports import strict_json
+    from robotrials.results.export.eval_info import strict_json
+    from robotrials.results.export.every_eval_ever import aggregate, relative_path
     from robotrials.results.reopened import reopen
 
     if not (path / "run.json").exists():

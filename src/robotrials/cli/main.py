@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from robotrials import __version__
 from robotrials.cli import output
 from robotrials.errors import ConfigError, LedgerError, RobotrialsError, UnreadableLedgerError
-from robotrials.machine_limits import is_out_of_space, remedy
+from robotrials.machine.limits import is_out_of_space, remedy
 
 VERBS = (
     "eval",

@@ -54,7 +54,7 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.cli.outcome import places, to_rows
     from robotrials.cli.runner import resume_command, write_page
     from robotrials.cli.table import results_table
-    from robotrials.running.merging import merge_runs
+    from robotrials.run.merge import merge_runs
 
     assert flags.output_dir is not None
     merged = merge_runs(directories, flags.output_dir, _Lines(), flags.allow_mixed, flags.partial, flags.dataset)

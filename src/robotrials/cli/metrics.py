@@ -47,7 +47,7 @@ def run(argv: Sequence[str]) -> int:
     if any(word in ("--help", "-h") for word in argv):
         output.text(HELP)
         return COMPLETE
-    from robotrials.cli.words import split_words
+    from robotrials.cli.positionals import split_words
     from robotrials.results.filesystem import write_atomically
     from robotrials.results.reopened import reopen
     from robotrials.stats.intervals import METHODS
@@ -88,8 +88,8 @@ def _min_success(text: str | None) -> float | None:
 
 
 def _files(figures: RunFigures, wanted: float | None, unit: str) -> dict[str, bytes]:
-    from robotrials.results.exports import metrics, strict_json
-    from robotrials.results.junit import episode_report, task_report
+    from robotrials.results.export.eval_info import metrics, strict_json
+    from robotrials.results.export.junit import episode_report, task_report
     from robotrials.results.stored import read_run
 
     content = metrics(figures.plan, figures.summary, figures.config, figures.wall_s)
@@ -105,8 +105,8 @@ def _files(figures: RunFigures, wanted: float | None, unit: str) -> dict[str, by
 
 
 def _write_summary(figures: RunFigures, wanted: float | None, folder: Path) -> None:
+    from robotrials.results.export.step_summary import step_summary
     from robotrials.results.filesystem import write_atomically
-    from robotrials.results.step_summary import step_summary
 
     words = step_summary(figures, wanted)
     page = os.environ.get("GITHUB_STEP_SUMMARY")

@@ -18,9 +18,9 @@ from robotrials.cli.table import Row, Suite, results_table
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import registry as policies
 from robotrials.results.summary import Figures, RunSummary
-from robotrials.running.dataset import DatasetMade
-from robotrials.running.evaluate import RunResult
-from robotrials.running.prepare import PreparedRun
+from robotrials.run.dataset import DatasetMade
+from robotrials.run.execute import RunResult
+from robotrials.run.prepare import PreparedRun
 
 MAX_ERRORS = 5
 """Different error messages shown."""

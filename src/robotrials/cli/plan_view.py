@@ -8,16 +8,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from robotrials.benchmarks import environments
 from robotrials.cli import draw
 from robotrials.cli.facts import fact_lines
 from robotrials.cli.plan_table import plan_table
+from robotrials.environments import folders
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.results.rundir import identity_hash
-from robotrials.running.dataset import DatasetPlan
-from robotrials.running.prepare import PreparedRun
+from robotrials.run.dataset import DatasetPlan
+from robotrials.run.prepare import PreparedRun
 
 
 def plan_lines(prepared: PreparedRun, console: Console) -> list[Text]:
@@ -75,7 +75,7 @@ def _workers(prepared: PreparedRun) -> str:
 
 def _interpreter(env: EnvChoice) -> str:
     """Where the workers run, when it is not this Python, and who has decided it."""
-    environment = environments.find(env.type)
+    environment = folders.find(env.type)
     ours = environment is not None and environment.python == env.python
     return f"{env.python} ({'robotrials bench install' if ours else '--env.python'})"
 

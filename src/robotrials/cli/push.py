@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robotrials.cli import output
-from robotrials.cli.words import Words, split_words
+from robotrials.cli.positionals import Words, split_words
 from robotrials.errors import ConfigError
 
 if TYPE_CHECKING:  # `eval` reads its flags before anything large is imported

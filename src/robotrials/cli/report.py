@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.cli import draw, output
+from robotrials.cli.positionals import Words
 from robotrials.cli.verb import Flag, Verb
-from robotrials.cli.words import Words
 from robotrials.errors import ConfigError
 
 EMBED_MB = 50.0

@@ -33,8 +33,8 @@ def run(argv: Sequence[str]) -> int:
     """Parse, prepare what is left, run, print; returns the exit status."""
     directory, dry_run, stats = parse_resume(argv)
     from robotrials.cli.runner import carry_out
-    from robotrials.running.prepare import prepare_resume
-    from robotrials.running.stored_run import finished_run
+    from robotrials.run.prepare import prepare_resume
+    from robotrials.run.stored_run import finished_run
 
     finished = finished_run(directory, stats)  # its simulator need not be installed any more
     if finished is None:

@@ -13,8 +13,8 @@ from robotrials.cli.outcome import report_lines
 from robotrials.cli.plan_view import plan_lines, policy_title
 from robotrials.errors import RobotrialsError
 from robotrials.reporting.report import write_report
-from robotrials.running.evaluate import RunResult, execute
-from robotrials.running.prepare import PreparedRun
+from robotrials.run.execute import RunResult, execute
+from robotrials.run.prepare import PreparedRun
 from robotrials.tuning.remembered import laid_out
 
 COMPLETE, PARTIAL = 0, 2

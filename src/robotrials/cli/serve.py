@@ -63,7 +63,7 @@ Exit status
 def run(argv: Sequence[str]) -> int:
     """Parse, load, serve until a signal; returns the exit status."""
     choice, flags = parse_serve(argv)
-    from robotrials.running.threads import thread_limits
+    from robotrials.machine.threads import thread_limits
 
     os.environ.update(thread_limits(1))  # as the servers of a run have it: before any library counts the cores
     from robotrials.serving.standalone import Standalone

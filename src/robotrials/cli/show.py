@@ -48,9 +48,9 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _to_paste(directory: Path, stats: StatsSettings | None, latex: bool) -> str:
-    from robotrials.results.latex import latex_table
+    from robotrials.results.export.latex import latex_table
+    from robotrials.results.export.step_summary import step_summary
     from robotrials.results.reopened import reopen
-    from robotrials.results.step_summary import step_summary
 
     figures = reopen(directory, stats.interval if stats is not None else None)
     return latex_table(figures) if latex else step_summary(figures)
@@ -60,7 +60,7 @@ def _show(directory: Path, stats: StatsSettings | None) -> None:
     from robotrials.cli.listing import show
     from robotrials.cli.outcome import report_lines
     from robotrials.cli.runner import closing, title
-    from robotrials.running.stored_run import prepare_stored, result_so_far
+    from robotrials.run.stored_run import prepare_stored, result_so_far
 
     prepared = prepare_stored(directory, stats)
     result = result_so_far(prepared)

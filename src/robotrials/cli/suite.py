@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robotrials.cli import output
-from robotrials.cli.words import flag_lines, split_words
+from robotrials.cli.positionals import flag_lines, split_words
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.plan.options import build, nearest
 from robotrials.suites.commands import (
@@ -175,7 +175,7 @@ def _check_evaluation(suite: Suite, call: Call) -> None:
     from robotrials.benchmarks.registry import make_benchmark
     from robotrials.cli.flags import parse_eval
     from robotrials.cli.push import take_from_eval
-    from robotrials.running.launchers.container import ENGINES
+    from robotrials.engine.launchers.container import ENGINES
     from robotrials.suites.checks import TO_COME, check_before_training
 
     words, _ = take_from_eval(eval_words(suite, call.settings, TO_COME, "0", call.for_eval))

@@ -17,9 +17,9 @@ from robotrials.errors import ConfigError
 from robotrials.plan.options import coerce
 
 if TYPE_CHECKING:
-    from robotrials.running.prepare import PreparedRun
+    from robotrials.run.prepare import PreparedRun
     from robotrials.tuning.advise import Advice
-    from robotrials.tuning.figures import Figures
+    from robotrials.tuning.costs import Figures
     from robotrials.tuning.model import Layout, Prediction
 
 HELP = """\
@@ -57,7 +57,7 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.cli.flags import parse_eval
 
     call = parse_eval(words)
-    from robotrials.running.prepare import prepare
+    from robotrials.run.prepare import prepare
     from robotrials.tuning.advise import advise
     from robotrials.tuning.measure import measure
     from robotrials.tuning.model import Layout

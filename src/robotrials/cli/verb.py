@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from robotrials.cli.words import Words, split_words
+from robotrials.cli.positionals import Words, split_words
 
 WIDTH = 80
 _WIDEST_HEAD = 24

@@ -86,7 +86,7 @@ def run(argv: Sequence[str]) -> int:
 def _evaluate_all(call: Call, training: Training, title: str) -> int | None:
     """The status of the worst run; None when a signal stopped one: what has finished is written down."""
     from robotrials.cli.runner import carry_out
-    from robotrials.running.prepare import prepare
+    from robotrials.run.prepare import prepare
     from robotrials.suites.watch import arrivals, config_for, read_curve, write_curve
 
     status = COMPLETE

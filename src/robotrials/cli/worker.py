@@ -57,8 +57,8 @@ Exit status
 
 def run(argv: Sequence[str]) -> int:
     """Parse, join, work; returns the exit status."""
-    from robotrials.running.joining import CONNECT_FILE
-    from robotrials.running.remote_workers import RemoteWorkers
+    from robotrials.control.joining import CONNECT_FILE
+    from robotrials.engine.remote_workers import RemoteWorkers
 
     words = VERB.parse(argv)
     words.refuse_plain()
@@ -97,7 +97,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _door(flags: WorkerFlags) -> tuple[str, str]:
-    from robotrials.running.joining import read_door
+    from robotrials.control.joining import read_door
     from robotrials.wire.transport import host_of
 
     if (flags.run is None) == (flags.connect is None):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from robotrials.benchmarks import egl
-from robotrials.benchmarks.egl import Device
-from robotrials.benchmarks.gl import DEVICE_ID, check_gl, choose_rendering, usable_gpus, why_no_gpu
-from robotrials.benchmarks.installation import GL_LIBRARIES
-from robotrials.benchmarks.system_packages import install_line
 from robotrials.doctor.finding import OK, PROBLEM, WARNING, Finding
+from robotrials.environments.installation import GL_LIBRARIES
 from robotrials.errors import ConfigError
+from robotrials.rendering import egl
+from robotrials.rendering.egl import Device
+from robotrials.rendering.gl import DEVICE_ID, check_gl, choose_rendering, usable_gpus, why_no_gpu
+from robotrials.rendering.system_packages import install_line
 
 
 def examine(environ: Mapping[str, str]) -> list[Finding]:

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from robotrials.doctor.finding import OK, PROBLEM, WARNING, Finding
-from robotrials.running.memory import memory_left
-from robotrials.running.threads import available_cores
+from robotrials.machine.memory import memory_left
+from robotrials.machine.threads import available_cores
 
 _LEAST_SHM = 256e6
 _LEAST_MEMORY = 2e9

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from robotrials.benchmarks.inventory import Entry, inventory
 from robotrials.benchmarks.registry import benchmark_class
-from robotrials.benchmarks.system_packages import install_line, missing
 from robotrials.doctor import versions
 from robotrials.doctor.finding import OK, PROBLEM, WARNING, Finding
+from robotrials.rendering.system_packages import install_line, missing
 
 _TIMEOUT_S = 60
 _ASK = (

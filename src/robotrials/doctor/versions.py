@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from robotrials.benchmarks.interpreters import in_range
 from robotrials.doctor.finding import OK, PROBLEM, Finding
+from robotrials.environments.interpreters import in_range
 
 
 @dataclass(frozen=True)

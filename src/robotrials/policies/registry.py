@@ -36,13 +36,13 @@ TYPE_FLAG = "--policy.type"
 
 OWN = {
     "expert": "robotrials.policies.expert:ExpertPolicy",
-    "lerobot": "robotrials.policies.lerobot:LeRobotPolicy",
+    "lerobot": "robotrials.policies.lerobot.policy:LeRobotPolicy",
     "onnx": "robotrials.policies.onnx:OnnxPolicy",
-    "openpi": "robotrials.policies.openpi:OpenpiPolicy",
+    "openpi": "robotrials.policies.remote.openpi:OpenpiPolicy",
     "random": "robotrials.policies.random:RandomPolicy",
-    "remote": "robotrials.policies.remote:RemotePolicy",
+    "remote": "robotrials.policies.remote.policy:RemotePolicy",
     "replay": "robotrials.policies.replay:ReplayPolicy",
-    "vla_eval": "robotrials.policies.vla_eval:VlaEvalPolicy",
+    "vla_eval": "robotrials.policies.remote.vla_eval:VlaEvalPolicy",
     "zero": "robotrials.policies.zero:ZeroPolicy",
 }
 """``--policy.type`` to the class of this package behind it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from robotrials.plan.config import SETTINGS, RunConfig
-from robotrials.reporting.figures_html import run_class
+from robotrials.reporting.charts_html import run_class
 from robotrials.reporting.loading import LoadedRun
 from robotrials.reporting.markup import Markup, tag
 

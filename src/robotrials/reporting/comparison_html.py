@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from robotrials.errors import ConfigError
-from robotrials.reporting import words
-from robotrials.reporting.figures_html import run_class
+from robotrials.reporting import numbers
+from robotrials.reporting.charts_html import run_class
 from robotrials.reporting.loading import LoadedRun
 from robotrials.reporting.markup import Markup, breakable, join, tag
-from robotrials.results.comparison import Comparison, ComparisonReport, compare_runs
-from robotrials.results.pairing import Pair
+from robotrials.results.compare.comparison import Comparison, ComparisonReport, compare_runs
+from robotrials.results.compare.pairing import Pair
+from robotrials.results.compare.verdict import BETTER, WORSE, Line, p_words
 from robotrials.results.stored import Episode, read_run
-from robotrials.results.verdict import BETTER, WORSE, Line, p_words
 
 MAX_ROWS = 200
 """Tasks in the forest plot; of more, those with the largest differences."""
@@ -92,7 +92,7 @@ def _letters(report: ComparisonReport, runs: Sequence[LoadedRun]) -> Markup | No
             tag("span", class_=f"swatch {run_class(at)}"),
             f"{runs[at].label} ",
             tag("b", letters),
-            f" {words.percent(report.sides[at].rate)}",
+            f" {numbers.percent(report.sides[at].rate)}",
         )
         for at, letters in zip(report.ranking.order, report.ranking.letters, strict=True)
     ]
@@ -255,7 +255,7 @@ def _differing(comparison: Comparison, position: int, runs: Sequence[LoadedRun],
     ):
         summary = tag(
             "summary",
-            tag("b", words.count(len(pairs), "episode")),
+            tag("b", numbers.count(len(pairs), "episode")),
             f"in which {runs[winner].label} succeeded and {runs[loser].label} did not",
         )
         more = len(pairs) - MAX_LISTED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from robotrials.reporting import words
+from robotrials.reporting import numbers
+from robotrials.reporting.charts_html import run_class
 from robotrials.reporting.commands_html import defaults, given
-from robotrials.reporting.figures_html import run_class
 from robotrials.reporting.loading import LoadedRun
 from robotrials.reporting.markup import Markup, join, tag
 from robotrials.results.error_groups import ErrorGroup, error_groups
@@ -26,7 +26,7 @@ def errors_section(runs: Sequence[LoadedRun]) -> Markup:
         groups = error_groups(run.records)
         blocks += [_message(run, i, len(runs) > 1, group) for group in groups[:MAX_MESSAGES]]
         if len(groups) > MAX_MESSAGES:
-            more = words.count(len(groups) - MAX_MESSAGES, "other message")
+            more = numbers.count(len(groups) - MAX_MESSAGES, "other message")
             blocks.append(tag("p", f"and {more} of {run.label}, in its ledger.sqlite", class_="note"))
     if not blocks:
         return Markup("")
@@ -44,12 +44,12 @@ def _message(run: LoadedRun, position: int, several: bool, group: ErrorGroup) ->
     where = ", ".join(tasks[:4]) + (f" and {len(tasks) - 4} more" if len(tasks) > 4 else "")
     alike = ""
     if group.variants > 1:
-        alike = f"; one of {words.count(group.variants, 'message')} that differ in numbers alone"
+        alike = f"; one of {numbers.count(group.variants, 'message')} that differ in numbers alone"
     return tag(
         "details",
         tag(
             "summary",
-            tag("b", words.count(len(episodes), "episode"), class_="bad"),
+            tag("b", numbers.count(len(episodes), "episode"), class_="bad"),
             tag("span", class_=f"swatch {run_class(position)}") if several else None,
             tag("code", group.first_line[:300]),
         ),
@@ -179,7 +179,7 @@ def _versions(run: LoadedRun) -> Iterator[tuple[str, str]]:
 def _machine(run: LoadedRun) -> Iterator[tuple[str, str]]:
     yield from _flat("", run.described.get("machine") or {})
     sessions = run.described.get("sessions") or ()
-    yield "sessions", f"{len(sessions)}, {words.seconds(run.wall_s)} of wall clock"
+    yield "sessions", f"{len(sessions)}, {numbers.seconds(run.wall_s)} of wall clock"
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robotrials.errors import ConfigError
-from robotrials.reporting import words
+from robotrials.reporting import numbers
 from robotrials.reporting.board import Board, Cell, Column, Model, make_board
-from robotrials.reporting.figures_html import plot
+from robotrials.reporting.charts_html import plot
 from robotrials.reporting.markup import Markup, data_block, join, tag
 from robotrials.reporting.page import page
 from robotrials.reporting.report import check_replaceable
@@ -108,9 +108,9 @@ def leaderboard_page(board: Board) -> bytes:
     ranked = sum(model.cells[0].is_complete for model in board.models)
     n_suites = sum(column.is_suite for column in board.columns)
     facts = [
-        words.count(len(board.models), "model"),
-        words.count(n_suites, "suite"),
-        words.count(sum(cell.finished for model in board.models for cell in model.cells[:1]), "episode"),
+        numbers.count(len(board.models), "model"),
+        numbers.count(n_suites, "suite"),
+        numbers.count(sum(cell.finished for model in board.models for cell in model.cells[:1]), "episode"),
         f"made {time.strftime('%Y-%m-%d %H:%M')}",
     ]
     body = join(
@@ -218,8 +218,8 @@ def _row(position: int, model: Model, columns: Sequence[Column]) -> Markup:
         tag("th", name, scope="row", title="\n".join(model.labels)),
         tag("td", training.policy_type or "–", class_="training"),
         tag("td", training.dataset or "–", class_="training"),
-        tag("td", words.number(training.steps), class_="training num"),
-        tag("td", words.number(training.batch_size), class_="training num"),
+        tag("td", numbers.number(training.steps), class_="training num"),
+        tag("td", numbers.number(training.batch_size), class_="training num"),
         *(_figure(cell, column) for cell, column in zip(model.cells, columns, strict=True)),
         data_at=position,
         data_name=model.name,
@@ -241,7 +241,7 @@ def _figure(cell: Cell, column: Column) -> Markup:
         return tag("td", tag("span", cell.missing, class_="missing"), class_=kind)
     rate = tag("b" if cell.best else "span", f"{100.0 * cell.rate:.1f}", class_="value")
     if cell.is_worst_case:
-        why = f"{words.count(cell.errors, 'episode')} erred: the interval is that of the worst case"
+        why = f"{numbers.count(cell.errors, 'episode')} erred: the interval is that of the worst case"
         rate = join(rate, tag("sup", f"{_MARK}{cell.errors:,}", class_="erred", title=why))
     bounds = tag("small", f"{100.0 * cell.interval[0]:.1f}–{100.0 * cell.interval[1]:.1f} · {of}")
     drawing = None if column.is_suite else plot([("run0", cell.rate, cell.interval)])

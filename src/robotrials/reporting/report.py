@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from robotrials.errors import ConfigError
-from robotrials.reporting import commands_html, comparison_html, details_html, figures_html
+from robotrials.reporting import charts_html, commands_html, comparison_html, details_html
 from robotrials.reporting.loading import LoadedRun, load_runs, video_file
 from robotrials.reporting.markup import Markup, data_block, join, tag
 from robotrials.reporting.page import GENERATOR, page
@@ -93,16 +93,16 @@ def report_page(runs: Sequence[LoadedRun], videos: _Videos) -> bytes:
         ("section-commands", "Commands"),
     ]
     body = join(
-        figures_html.header(title, runs, time.strftime("%Y-%m-%d %H:%M")),
+        charts_html.header(title, runs, time.strftime("%Y-%m-%d %H:%M")),
         details_html.navigation(sections),
         tag(
             "main",
-            tag("div", *(figures_html.run_card(run, i, several) for i, run in enumerate(runs)), class_="cards"),
+            tag("div", *(charts_html.run_card(run, i, several) for i, run in enumerate(runs)), class_="cards"),
             comparison,
-            figures_html.task_table(runs),
+            charts_html.task_table(runs),
             details_html.episodes_section(runs),
             errors,
-            figures_html.time_section(runs),
+            charts_html.time_section(runs),
             details_html.configuration_section(runs),
             commands_html.commands_section(runs),
         ),

@@ -14,7 +14,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.reporting.loading import policy_name
-from robotrials.results.same_tasks import ignores_suites
+from robotrials.results.compare.same_tasks import ignores_suites
 from robotrials.results.stored import StoredRun, read_run
 
 LARGEST_FILE = 64 * 2**20

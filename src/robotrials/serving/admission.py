@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from robotrials.machine_limits import descriptor_limit
+from robotrials.machine.limits import descriptor_limit
 
 log = logging.getLogger(__name__)
 

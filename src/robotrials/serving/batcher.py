@@ -13,7 +13,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import Observation
 from robotrials.policies.base import Policy, Session
-from robotrials.serving.chunks import checked_chunks
+from robotrials.policies.chunks import checked_chunks
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from robotrials.errors import ConfigError, ContractError, RobotrialsError, WireE
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
-from robotrials.policies.observation_keys import ECHO, Paths, default_openpi_keys, pick, read_keys
+from robotrials.policies.chunks import checked_session, reason_of
+from robotrials.policies.remote.observation_keys import ECHO, Paths, default_openpi_keys, pick, read_keys
 from robotrials.serving.admission import STRANGER_S, GuardedListener
 from robotrials.serving.batcher import Answer, Batcher, Request
-from robotrials.serving.chunks import checked_session, reason_of
 from robotrials.wire.plain_arrays import MAX_FOREIGN_BYTES, decode_plain, encode_openpi
 from robotrials.wire.websocket import require_websockets
 

@@ -17,10 +17,10 @@ import numpy as np
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError, ContractError, RobotrialsError, WireError
 from robotrials.policies.base import Policy, PolicySpec, Session
+from robotrials.policies.chunks import checked_session, reason_of
+from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
 from robotrials.serving.batcher import Answer, Batcher, Request
-from robotrials.serving.chunks import checked_session, reason_of
 from robotrials.serving.connections import Connections, Peer
-from robotrials.serving.messages import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
 from robotrials.wire.arrays import Layout
 from robotrials.wire.envelope import encode
 from robotrials.wire.shared import SharedBytes

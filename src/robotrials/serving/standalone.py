@@ -20,8 +20,8 @@ from robotrials.policies import registry as policies
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.own_generators import own_generators
 from robotrials.serving.server import PolicyServer
-from robotrials.serving.token import POLICY_TOKEN_VARIABLE, find_or_make_token, require_token
 from robotrials.wire.stream import address_of, is_loopback, listen
+from robotrials.wire.token import POLICY_TOKEN_VARIABLE, find_or_make_token, require_token
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:5751"
 

@@ -22,7 +22,7 @@ def check_before_training(config: RunConfig, to_come: bool = True, without_simul
         NotInstalledError: what the run needs is not installed.
     """
     from robotrials.policies import registry as policies
-    from robotrials.running.prepare import check_all_but_policy
+    from robotrials.run.prepare import check_all_but_policy
 
     policy = policy_to_come(config.policy) if to_come else config.policy
     if not to_come or policy.type == "lerobot":  # a class of one's own is asked when its file is there

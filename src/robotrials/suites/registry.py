@@ -10,7 +10,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError
 from robotrials.plan.options import build, nearest
-from robotrials.strict_yaml import read_yaml
+from robotrials.plan.strict_yaml import read_yaml
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError, LedgerError
 from robotrials.plan.config import RunConfig
-from robotrials.results.exports import strict_json
+from robotrials.results.export.eval_info import strict_json
 from robotrials.results.filesystem import write_atomically
 from robotrials.suites.point import Point
 from robotrials.suites.training import Checkpoint, Training

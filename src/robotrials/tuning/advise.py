@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from robotrials.tuning.figures import Figures
+from robotrials.tuning.costs import Figures
 from robotrials.tuning.model import Layout, Prediction, Task, bound, predict
 
 _WORTH = 1.03

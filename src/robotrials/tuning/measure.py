@@ -18,21 +18,21 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from robotrials.benchmarks import environments
-from robotrials.benchmarks.gl import Rendering, choose_rendering, gl_environment
+from robotrials.control.heartbeat import TOKEN_VARIABLE
+from robotrials.engine.launchers.local import LocalLauncher
+from robotrials.environments import folders
 from robotrials.errors import ConfigError
+from robotrials.machine.memory import available_memory
+from robotrials.machine.threads import available_cores, thread_limits
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan
 from robotrials.policies import registry as policies
-from robotrials.running.assembly import slot_of
-from robotrials.running.launchers.local import LocalLauncher
-from robotrials.running.memory import available_memory
-from robotrials.running.prepare import PreparedRun
-from robotrials.running.pulse import TOKEN_VARIABLE
-from robotrials.running.recording import RecordRule
-from robotrials.running.threads import available_cores, thread_limits
-from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost, by_task, cost_of
-from robotrials.tuning.messages import GO, Played, ProbePolicy, ProbeWorker, told, write_task
+from robotrials.rendering.gl import Rendering, choose_rendering, gl_environment
+from robotrials.run.assembly import slot_of
+from robotrials.run.prepare import PreparedRun
+from robotrials.run.recording import RecordRule
+from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost, by_task, cost_of
+from robotrials.tuning.protocol import GO, Played, ProbePolicy, ProbeWorker, told, write_task
 from robotrials.wire.envelope import Message
 from robotrials.wire.transport import new_token
 
@@ -160,7 +160,7 @@ class _Probes:
         python = config.env.python
         environment = {
             **self._environment,
-            **environments.variables(prepared.benchmark.installation, python, self._environment),
+            **folders.variables(prepared.benchmark.installation, python, self._environment),
         }
         launcher = LocalLauncher(
             "robotrials.tuning.worker_probe",

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost, draw_lengths
+from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost, draw_lengths
 
 _SPREAD = 0.2
 """Of the time between two looks: steps differ, and without it simulated workers march in step."""

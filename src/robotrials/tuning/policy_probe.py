@@ -12,16 +12,16 @@ import numpy as np
 
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError
+from robotrials.machine.threads import available_cores
 from robotrials.plan.config import PolicyChoice
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec
+from robotrials.policies.fit import env_key_of
 from robotrials.policies.own_generators import own_generators
 from robotrials.policies.registry import make_policy, policy_class, told_exactness
-from robotrials.running.fit import env_key_of
-from robotrials.running.threads import available_cores
 from robotrials.serving.server import PolicyServer
-from robotrials.tuning.messages import ProbePolicy, memory_bytes, tell
 from robotrials.tuning.probe import play_part
+from robotrials.tuning.protocol import ProbePolicy, memory_bytes, tell
 from robotrials.wire.envelope import Message
 from robotrials.wire.stream import listen
 

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from robotrials.control.heartbeat import live_with
 from robotrials.errors import RobotrialsError
-from robotrials.running.pulse import live_with
-from robotrials.tuning.messages import read_task, tell
+from robotrials.tuning.protocol import read_task, tell
 from robotrials.wire.envelope import Message
 
 

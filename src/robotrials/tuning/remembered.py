@@ -17,15 +17,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from robotrials.benchmarks.environments import home
 from robotrials.benchmarks.scene_group import scenes_of
+from robotrials.environments.folders import home
+from robotrials.machine.memory import available_memory
+from robotrials.machine.threads import available_cores
 from robotrials.results.filesystem import write_atomically
-from robotrials.running.memory import available_memory
-from robotrials.running.prepare import PreparedRun
-from robotrials.running.recording import RecordRule
-from robotrials.running.threads import available_cores
+from robotrials.run.prepare import PreparedRun
+from robotrials.run.recording import RecordRule
 from robotrials.tuning.advise import advise
-from robotrials.tuning.figures import EpisodeCost, Figures, ServerCost
+from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost
 from robotrials.tuning.model import Layout, Task
 
 log = logging.getLogger(__name__)

@@ -15,20 +15,20 @@ from pathlib import Path
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scoring import scoring_of
+from robotrials.control.heartbeat import Pulse
 from robotrials.errors import VideoError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy
 from robotrials.policies.own_generators import own_generators
 from robotrials.policies.registry import make_policy
+from robotrials.policies.remote.client import ServedPolicy
 from robotrials.results.record import EndReason
 from robotrials.results.video import EpisodeVideo
-from robotrials.running.pulse import Pulse
-from robotrials.running.rollout import Rollout
-from robotrials.serving.client import ServedPolicy
-from robotrials.tuning.messages import GO, Played, ProbeWorker, memory_bytes, tell
 from robotrials.tuning.probe import play_part
+from robotrials.tuning.protocol import GO, Played, ProbeWorker, memory_bytes, tell
 from robotrials.wire.envelope import Message
+from robotrials.worker.rollout import Rollout
 
 _WARM_STEPS = 4
 """Chunks are whole, so that a policy which plays ten actions a look is warmed up over ten steps or more."""

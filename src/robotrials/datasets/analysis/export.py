@@ -12,7 +12,7 @@ from robotrials import __version__
 from robotrials.datasets.analysis.analyse import Analysis, SetResult
 from robotrials.datasets.analysis.modes import ModeCount
 from robotrials.errors import DatasetError
-from robotrials.results.exports import strict_json
+from robotrials.results.export.eval_info import strict_json
 from robotrials.results.filesystem import write_atomically
 
 PAGE, NUMBERS, FIGURES = "index.html", "analysis.json", "figures"
@@ -42,7 +42,7 @@ def write(analysis: Analysis, folder: Path) -> Path:
     from robotrials.datasets.analysis.page import page
 
     require("matplotlib", "robotrials dataset analyze")
-    from robotrials.datasets.analysis.figures import draw_all
+    from robotrials.datasets.analysis.plots import draw_all
 
     figures = draw_all(analysis)
     numbers = to_json(analysis)

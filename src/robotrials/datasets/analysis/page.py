@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.datasets.analysis.analyse import Analysis, SetResult
-from robotrials.datasets.analysis.figures import RATIO_MARKS, band_labels
+from robotrials.datasets.analysis.plots import RATIO_MARKS, band_labels
 from robotrials.datasets.analysis.style import COLOURS
 
 _CSS = """
