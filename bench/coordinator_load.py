@@ -23,13 +23,13 @@ import zmq
 
 from robotrials.control.heartbeat import TOKEN_VARIABLE
 from robotrials.control.messages import Job
-from robotrials.engine.coordinator import Coordinator, Terms
+from robotrials.engine.coordinator import Coordinator, LeaseOptions
 from robotrials.engine.launchers.base import WorkerExit
 from robotrials.engine.observer import SilentObserver
 from robotrials.engine.outcomes import Outcomes
 from robotrials.engine.progress import Tally
 from robotrials.engine.queue import EpisodeQueue
-from robotrials.engine.worker_pool import Crew, WorkerPool
+from robotrials.engine.worker_pool import WorkerLayout, WorkerPool
 from robotrials.plan.config import EnvChoice, PolicyChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
@@ -101,8 +101,8 @@ def run_load(n_workers: int, n_episodes: int, episode_s: float) -> dict[str, flo
             outcomes=Outcomes(queue, ledger, tally, observer),
             tally=tally,
             job=Job(EnvChoice("load"), PolicyChoice("none"), None, plan.tasks, {}, folder, 20.0, 1.0, 120.0),
-            terms=Terms(record_mode, lambda episode: ""),
-            workers=WorkerPool(SwarmLauncher(process), 120.0, Crew(n_workers)),
+            terms=LeaseOptions(record_mode, lambda episode: ""),
+            workers=WorkerPool(SwarmLauncher(process), 120.0, WorkerLayout(n_workers)),
             router=router,
             token=token,
             observer=observer,

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
-from robotrials.control.joining import CONNECT_FILE, read_door
+from robotrials.control.joining import CONNECT_FILE, read_join_file
 from robotrials.engine.observer import SilentObserver
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig, option
 from robotrials.plan.episode import EpisodeSpec
@@ -115,7 +115,7 @@ def play(episodes: int, chunk: int) -> list[EpisodeRecord]:
         run.start()
         while not (directory / CONNECT_FILE).exists():
             time.sleep(0.05)
-        address, token = read_door(directory)
+        address, token = read_join_file(directory)
         words = [sys.executable, "-m", "robotrials", "worker", f"--connect={address}", f"--n={WORKERS}"]
         with subprocess.Popen(words, env={**os.environ, "ROBOTRIALS_TOKEN": token}, stdout=subprocess.DEVNULL):
             run.join()

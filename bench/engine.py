@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from robotrials.control.heartbeat import Pulse
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.engine.observer import SilentObserver
 from robotrials.machine.threads import available_cores, thread_limits
 from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunConfig
@@ -84,7 +84,7 @@ def cost_per_step(chunk: int, steps: int = 20_000) -> float:
 
     benchmark = NullBenchmark(NullConfig(steps=steps))
     (task,) = benchmark.tasks()
-    rollout = Rollout(benchmark.make(task), NullPolicy(chunk), task, {}, Pulse())
+    rollout = Rollout(benchmark.make(task), NullPolicy(chunk), task, {}, Heartbeat())
     best = float("inf")
     for episode in build_plan([task], 5, 0):
         began = time.process_time()

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from robotrials.benchmarks.registry import make_benchmark
-from robotrials.control.heartbeat import Pulse
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.engine.progress import Tally
 from robotrials.engine.queue import EpisodeQueue
 from robotrials.plan.config import EnvChoice, PolicyChoice
@@ -60,7 +60,7 @@ def worker(env: str, task_name: str, policy_type: str, episodes: int, max_steps:
     benchmark = make_benchmark(EnvChoice(env, {"task": task_name}))
     (task,) = benchmark.tasks()
     simulator = benchmark.make(task)
-    rollout = Rollout(simulator, make_policy(PolicyChoice(policy_type)), task, {}, Pulse())
+    rollout = Rollout(simulator, make_policy(PolicyChoice(policy_type)), task, {}, Heartbeat())
     sizes = []
     for episode in build_plan([task], episodes, 1000):
         rollout.run(episode, 1, "w0", None)

@@ -18,7 +18,7 @@ import numpy as np
 
 from robotrials.benchmarks.adapters.metaworld.benchmark import MetaWorld
 from robotrials.benchmarks.base import Env, Observation, StepOutcome
-from robotrials.control.heartbeat import Pulse
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import Policy, PolicySpec, Session
@@ -71,7 +71,7 @@ def play(every_step: bool, chunk: int, steps: int, episodes: int) -> tuple[float
     env: Env = benchmark.make(task)
     if every_step:
         env = EveryStep(env, task.images)
-    rollout = Rollout(env, Looker(chunk), task, {}, Pulse())
+    rollout = Rollout(env, Looker(chunk), task, {}, Heartbeat())
     env.reset(build_plan([task], 1, 0).episodes[0])
     env.render()  # the context is made at the first picture
     began = time.process_time()

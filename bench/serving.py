@@ -36,7 +36,7 @@ from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.remote.client import ServedPolicy
 from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Chunk, Open, Share
 from robotrials.serving.server import PolicyServer
-from robotrials.wire.arrays import Layout
+from robotrials.wire.arrays import ArrayLayout
 from robotrials.wire.envelope import encode
 from robotrials.wire.shared import SharedBytes
 from robotrials.wire.stream import address_of, connect, listen
@@ -143,7 +143,7 @@ def requests(n_servers: int = 2, n_clients: int = 16, each: int = 8000) -> float
 
 def ask_for_many(ready: Barrier, where: str, rounds: int, n_sessions: int = 8) -> None:
     """As that many workers would, for ``rounds`` requests each, at little cost to this machine."""
-    layout = Layout.of({"observation.state": np.zeros(8, np.float32)})
+    layout = ArrayLayout.of({"observation.state": np.zeros(8, np.float32)})
     workers = []
     for number in range(n_sessions):
         stream, memory = connect(where, timeout_s=10.0), SharedBytes.create(layout.n_bytes)

@@ -15,7 +15,7 @@ from robotrials.plan.config import EnvChoice, EvalSettings, PolicyChoice, RunCon
 from robotrials.plan.import_path import is_import_path
 from robotrials.plan.options import build, coerce
 from robotrials.policies.base import Policy
-from robotrials.results.summary import Figures, RunSummary
+from robotrials.results.summary import Rates, RunSummary
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Evaluation:
         return self.summary.overall.interval
 
     @property
-    def tasks(self) -> dict[str, Figures]:
+    def tasks(self) -> dict[str, Rates]:
         """The figures of each task, by ``suite/task``."""
         return {f"{suite.name}/{task.name}": task for suite in self.summary.suites for task in suite.tasks}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from robotrials.cli.main import main
-from robotrials.engine.worker_table import Roster
+from robotrials.engine.worker_table import WorkerTable
 
 if __name__ == "__main__":
-    Roster.LOST_AFTER_S = 2.0
+    WorkerTable.LOST_AFTER_S = 2.0
     sys.exit(main())

@@ -16,7 +16,7 @@ from robotrials.cli import draw
 from robotrials.cli.comparison_view import comparison_lines
 from robotrials.cli.plan_table import plan_table
 from robotrials.cli.short_names import shorten
-from robotrials.cli.table import Row, Suite, results_table
+from robotrials.cli.table import Row, SuiteRows, results_table
 from robotrials.plan.plan import build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.results.compare.comparison import compare_runs
@@ -41,7 +41,7 @@ def results(suite: str, width: int | None) -> list[str]:
         for number, (name, _) in enumerate(TASKS[suite])
     ]
     total = Row(suite, 3 * len(rows), 10 * len(rows), 0, rate=0.3, interval=(0.2, 0.4), steps=123.4)
-    return [line.plain for line in results_table([Suite(rows, total)], total, console(width))]
+    return [line.plain for line in results_table([SuiteRows(rows, total)], total, console(width))]
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from robotrials.control.joining import CONNECT_FILE, joining_rule, read_door
+from robotrials.control.joining import CONNECT_FILE, joining_rule, read_join_file
 from robotrials.control.messages import SESSION_FILE, Ready
 from robotrials.engine import worker_table
 from robotrials.errors import ConfigError
@@ -109,7 +109,7 @@ def test_outcomes_of_joined_workers_are_those_of_local_ones(tmp_path: Path, work
 def test_the_secret_is_the_owners_alone_and_a_wrong_one_gets_no_episode(tmp_path: Path, worker: object) -> None:
     background = Background(tmp_path / "run")
     assert (tmp_path / "run" / CONNECT_FILE).stat().st_mode & 0o777 == 0o600
-    address, token = read_door(tmp_path / "run")
+    address, token = read_join_file(tmp_path / "run")
     hasty = "import robotrials.control.heartbeat as p\np.COORDINATOR_SILENT_S = 5.0\n"
     stranger = worker(f"--connect={address}", ROBOTRIALS_TOKEN="wrong" * 4, **at_start(tmp_path, hasty))
     wait_for(lambda: any("without this run's token" in text for text in background.listener.messages), 30)
@@ -143,7 +143,7 @@ def test_a_worker_without_the_run_s_disk_sends_its_videos_and_spools(tmp_path: P
     local = tmp_path / "local"
     run(toy_config(local, record="all", dataset=tmp_path / "local-data"))
     background = Background(tmp_path / "run", record="all", dataset=tmp_path / "data")
-    address, token = read_door(tmp_path / "run")
+    address, token = read_join_file(tmp_path / "run")
     (tmp_path / "run" / SESSION_FILE).write_text("another folder of that name")
     worker(f"--connect={address}", ROBOTRIALS_TOKEN=token)
     assert background.result().complete
@@ -203,7 +203,7 @@ def test_scenes_where_a_process_can_have_one_are_refused_with_the_reason(tmp_pat
 def test_a_worker_that_dies_is_missed_and_its_episode_runs_again(
     tmp_path: Path, worker: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_table.Roster, "LOST_AFTER_S", 2.5)
+    monkeypatch.setattr(worker_table.WorkerTable, "LOST_AFTER_S", 2.5)
     background = Background(tmp_path / "run", n_episodes=10, step_s=0.01)
     victim = worker(f"--run={tmp_path / 'run'}")
     wait_for(lambda: n_finished(tmp_path / "run") >= 2, 30)
@@ -265,7 +265,7 @@ def test_other_versions_may_not_join() -> None:
 
 def test_a_directory_without_a_run_that_listens_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="takes no workers"):
-        read_door(tmp_path)
+        read_join_file(tmp_path)
     with pytest.raises(ConfigError, match=r"needs --eval\.listen"):
         prepare(toy_config(tmp_path / "run", runtime="external"))
     with pytest.raises(ConfigError, match="is no address"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robotrials.control.messages import Beat
-from robotrials.engine.worker_table import Roster, WorkerEntry, WorkerState, WorkerStateError
+from robotrials.engine.worker_table import WorkerEntry, WorkerState, WorkerStateError, WorkerTable
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
         return self.now
 
 
-def moved(roster: Roster, entry: WorkerEntry, *states: WorkerState) -> None:
+def moved(roster: WorkerTable, entry: WorkerEntry, *states: WorkerState) -> None:
     for state in states:
         roster.enter(entry, state)
 
@@ -26,7 +26,7 @@ def beat(entry: WorkerEntry, count: int, phase: str = "idle") -> Beat:
 
 def test_a_policy_server_that_is_idle_and_beats_does_not_hang() -> None:
     clock = Clock()
-    roster = Roster(10.0, "s", clock)
+    roster = WorkerTable(10.0, "s", clock)
     server = roster.enlist(0)[0]
     moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
     for _ in range(100):
@@ -38,7 +38,7 @@ def test_a_policy_server_that_is_idle_and_beats_does_not_hang() -> None:
 def test_a_policy_server_that_was_stopped_while_idle_is_found_by_its_silence() -> None:
     """Its phase says idle; workers would wait for it, and each be taken for the one that hangs."""
     clock = Clock()
-    roster = Roster(10.0, "s", clock)
+    roster = WorkerTable(10.0, "s", clock)
     server = roster.enlist(0)[0]
     moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
     roster.beat(beat(server, 5))
@@ -50,7 +50,7 @@ def test_a_policy_server_that_was_stopped_while_idle_is_found_by_its_silence() -
 
 def test_a_policy_server_whose_heart_stood_still_while_it_loaded_is_not_blamed() -> None:
     clock = Clock()
-    roster = Roster(10.0, "s", clock)
+    roster = WorkerTable(10.0, "s", clock)
     server = roster.enlist(0)[0]
     roster.enter(server, WorkerState.LOADING)
     clock.now += 60.0
@@ -60,7 +60,7 @@ def test_a_policy_server_whose_heart_stood_still_while_it_loaded_is_not_blamed()
 
 def test_a_worker_is_found_by_its_count_even_if_it_beats() -> None:
     clock = Clock()
-    roster = Roster(10.0, clock=clock)
+    roster = WorkerTable(10.0, clock=clock)
     worker = roster.enlist(0)[0]
     moved(roster, worker, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
     for _ in range(11):
@@ -75,7 +75,7 @@ def test_a_worker_is_found_by_its_count_even_if_it_beats() -> None:
 
 def test_nothing_is_given_to_one_that_is_gone() -> None:
     """Two die in the same moment: what the first had held must not go to the second, which was idle."""
-    roster = Roster(10.0)
+    roster = WorkerTable(10.0)
     worker = roster.enlist(0)[0]
     moved(roster, worker, WorkerState.LOADING, WorkerState.IDLE)
     assert roster.remove(worker.name) is worker
@@ -83,7 +83,7 @@ def test_nothing_is_given_to_one_that_is_gone() -> None:
 
 
 def test_the_workers_of_one_process_are_numbered_through_and_found_by_it() -> None:
-    roster = Roster(10.0)
+    roster = WorkerTable(10.0)
     first, second = roster.enlist(0, 3, 0), roster.enlist(1, 2, 3)
     assert [(entry.name, entry.slot) for entry in (*first, *second)] == [
         ("w0-0", 0),
@@ -99,7 +99,7 @@ def test_the_workers_of_one_process_are_numbered_through_and_found_by_it() -> No
 
 
 def test_states_that_cannot_follow_each_other_are_refused() -> None:
-    roster = Roster(10.0)
+    roster = WorkerTable(10.0)
     worker, server = roster.enlist(0)[0], roster.enlist(1)[0]
     with pytest.raises(WorkerStateError, match="w0 cannot become busy while it is starting"):
         roster.enter(worker, WorkerState.BUSY)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import robotrials
-from robotrials.benchmarks.conformance.checks import Settings
+from robotrials.benchmarks.conformance.checks import CheckSettings
 from robotrials.benchmarks.conformance.process import check
 from robotrials.cli.main import main
 from robotrials.environments.installer import find_uv
@@ -21,7 +21,7 @@ FILE = Path(__file__).parents[2] / "examples" / "own_benchmark.py"
 
 
 def test_it_keeps_every_promise() -> None:
-    report = check(EnvChoice(f"{FILE}:Curling"), Settings(steps=100))
+    report = check(EnvChoice(f"{FILE}:Curling"), CheckSettings(steps=100))
     assert all(finding.kept for finding in report.findings), report
 
 

@@ -12,7 +12,7 @@ import pytest
 from robotrials.cli.main import main
 from robotrials.errors import ConfigError
 from robotrials.reporting.leaderboard import write_leaderboard
-from robotrials.reporting.sources import Counts, Source, Training
+from robotrials.reporting.sources import Counts, Source, TrainingFacts
 from tests.reporting.browser import chromium, horizontal_scroll, opened
 from tests.reporting.runs import make_run
 from tests.reporting.test_board import source
@@ -28,10 +28,10 @@ def browser() -> Iterator[Any]:
 def some_models() -> list[Source]:
     """alpha and beta tie overall; alpha leads on goal, beta on long; gamma is far below; delta lacks long."""
     alpha = source("lab/alpha", goal=[(95, 100)], long=[(80, 100)])
-    trained = Training("act", "lab/data", 1000, 8)
+    trained = TrainingFacts("act", "lab/data", 1000, 8)
     return [
         replace(alpha, training=trained, repo_id="lab/alpha"),
-        replace(source("beta", goal=[(85, 100)], long=[(89, 100)]), training=Training("smolvla")),
+        replace(source("beta", goal=[(85, 100)], long=[(89, 100)]), training=TrainingFacts("smolvla")),
         source("gamma", goal=[(10, 100)], long=[(2, 100)]),
         source("delta", goal=[(99, 100)]),
     ]
@@ -93,7 +93,7 @@ def test_filters_and_hidden_columns(browser: Any, page_file: Path) -> None:
 
 
 def test_text_from_repositories_is_text(browser: Any, tmp_path: Path) -> None:
-    hostile = Source(HOSTILE, HOSTILE, HOSTILE, {HOSTILE: {0: Counts(1, 2)}}, Training(HOSTILE, HOSTILE), "x/y")
+    hostile = Source(HOSTILE, HOSTILE, HOSTILE, {HOSTILE: {0: Counts(1, 2)}}, TrainingFacts(HOSTILE, HOSTILE), "x/y")
     made = write_leaderboard([hostile], tmp_path / "board.html", not_read=[HOSTILE])
     assert HOSTILE.encode() not in made.html.read_bytes()
     with opened(browser, made.html) as page:

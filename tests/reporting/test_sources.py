@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from robotrials.errors import ConfigError
-from robotrials.reporting.sources import Counts, Training, read_list, read_local, read_source
+from robotrials.reporting.sources import Counts, TrainingFacts, read_list, read_local, read_source
 from tests.reporting.runs import make_run, mostly
 
 
@@ -31,7 +31,7 @@ def entry(group: str, task: int, successes: list[bool]) -> dict[str, Any]:
 def test_a_run_directory_is_read_by_its_ledger(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", lambda e: "boom" if e.id == 1 else mostly(e) if e.id < 11 else None)
     source = read_source(run)
-    assert (source.model, source.env, source.training) == ("act", "metaworld", Training("act"))
+    assert (source.model, source.env, source.training) == ("act", "metaworld", TrainingFacts("act"))
     assert source.suites == {
         "easy": {0: Counts(3, 3, 1), 1: Counts(0, 4)},
         "hard": {2: Counts(2, 3, 0, missing=1)},
@@ -97,7 +97,7 @@ def test_training_is_read_beside_the_checkpoint(tmp_path: Path) -> None:
     (checkpoint / "train_config.json").write_text(json.dumps(train))
     config = {"policy": {"path": str(checkpoint)}}
     source = read_source(write(tmp_path / "eval", {"per_task": [entry("a", 0, [True])]}, config))
-    assert source.training == Training("act", "lab/data", 100_000, 8)
+    assert source.training == TrainingFacts("act", "lab/data", 100_000, 8)
     assert source.model == "act_run"
 
 

@@ -19,7 +19,7 @@ from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.remote.client import PolicyServerError, ServedPolicy
 from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attached, Chunk, Open, Share
 from robotrials.serving.server import PolicyServer
-from robotrials.wire.arrays import Layout
+from robotrials.wire.arrays import ArrayLayout
 from robotrials.wire.envelope import encode
 from robotrials.wire.stream import ConnectionLostError, Stream, address_of, connect, listen
 from tests import toy
@@ -203,7 +203,7 @@ def test_body_longer_than_the_declared_observation_is_refused_unread(address: st
         stream = connect(where, 5.0)
         stream.send(encode(Attach("w0", "secret")))
         stream.receive()
-        layout = Layout.of({"observation.state": np.zeros(2)})
+        layout = ArrayLayout.of({"observation.state": np.zeros(2)})
         stream.send(encode(Open(1, EPISODES[0], TASK)))
         stream.send(encode(Share(layout, shared=False)))
         stream.send(encode(Act(1, 1, {})), memoryview(bytes(layout.n_bytes + 1)))
@@ -265,7 +265,7 @@ def test_layout_that_lies_about_shared_memory_is_refused(tmp_path: Path) -> None
         stream = connect(where, 5.0)
         stream.send(encode(Attach("w0", "secret")))
         stream.receive()
-        layout = Layout.of({"observation.state": np.zeros(1_000_000)})
+        layout = ArrayLayout.of({"observation.state": np.zeros(1_000_000)})
         read, write = socket.socketpair()
         stream.send(encode(Share(layout, shared=True)), descriptor=read.fileno())
         with pytest.raises(ConnectionLostError):

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from robotrials.cli.main import main
-from robotrials.cli.watch import Call, parse, run
+from robotrials.cli.watch import WatchCall, parse, run
 from robotrials.errors import ConfigError
 from robotrials.suites.curve import page
 from robotrials.suites.point import Point
-from robotrials.suites.training import Training
+from robotrials.suites.training import TrainingFolder
 from robotrials.suites.watch import arrivals, config_for, read_curve, write_curve
 from tests.suites.checkpoints import write_checkpoint
 
@@ -30,14 +30,14 @@ def test_checkpoints_are_taken_as_they_appear_until_the_training_is_over(tmp_pat
             (tmp_path / "x").rename(tmp_path / "checkpoints/000020/training_state/training_step.json")
             write_checkpoint(tmp_path, 30, steps=30)
 
-    found = [checkpoint.step for checkpoint in arrivals(Training(tmp_path), 5.0, once=False, sleep=sleep)]
+    found = [checkpoint.step for checkpoint in arrivals(TrainingFolder(tmp_path), 5.0, once=False, sleep=sleep)]
     assert found == [10, 20, 30]
     assert slept == [5.0] * 3
 
 
 def test_once_takes_those_that_are_there(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 10, steps=30)
-    assert [checkpoint.step for checkpoint in arrivals(Training(tmp_path), 5.0, once=True)] == [10]
+    assert [checkpoint.step for checkpoint in arrivals(TrainingFolder(tmp_path), 5.0, once=True)] == [10]
 
 
 def test_every_checkpoint_has_the_same_run_but_for_path_and_directory(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_every_checkpoint_has_the_same_run_but_for_path_and_directory(tmp_path: 
     write_checkpoint(tmp_path, 20)
     call = parse([str(tmp_path), "--env.type=pusht", "--eval.n_episodes=3", "--poll_s", "2", "--once"])
     assert (call.poll_s, call.once) == (2.0, True)
-    one, two = (config_for(call.config, c, call.output_dir) for c in Training(tmp_path).checkpoints())
+    one, two = (config_for(call.config, c, call.output_dir) for c in TrainingFolder(tmp_path).checkpoints())
     assert (one.seed, one.env, one.eval) == (two.seed, two.env, two.eval)
     assert one.policy.path == str(tmp_path / "checkpoints/000010/pretrained_model")
     assert two.output_dir == tmp_path / "evaluation/000020"
@@ -130,7 +130,7 @@ def test_the_page_renews_itself_only_while_the_watch_goes_on(tmp_path: Path, mon
     folder = tmp_path / "evaluation"
     write_result(folder / "000010", 20.0)
 
-    def go(call: Call, training: object, title: str) -> int | None:
+    def go(call: WatchCall, training: object, title: str) -> int | None:
         write_curve(folder, title, goes_on=True)
         seen.append(renewal in (folder / "index.html").read_text())
         if len(seen) == 2:

@@ -10,7 +10,7 @@ import pytest
 
 from robotrials.cli.main import main
 from robotrials.run.prepare import PreparedRun, prepare
-from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost
+from robotrials.tuning.costs import EpisodeCost, MeasuredCosts, ServerCost
 from robotrials.tuning.remembered import laid_out, remember
 from tests.engine.toy_runs import toy_config
 
@@ -18,7 +18,7 @@ SLEEPER = EpisodeCost(
     reset=0.0, step=0.02, render=0.0, infer=0.0, rest=0.0, film=0.0, steps=50, steps_a_look=5, busy=0.05, lengths=(50,)
 )
 """Its simulator sleeps 19 of 20 ms: many fit on a core."""
-FIGURES = Figures(
+FIGURES = MeasuredCosts(
     cores=2,
     memory=float("inf"),
     gpus=1,

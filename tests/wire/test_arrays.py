@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from robotrials.errors import WireError
-from robotrials.wire.arrays import MAX_BYTES, ArrayHeader, Layout
+from robotrials.wire.arrays import MAX_BYTES, ArrayHeader, ArrayLayout
 
 dtypes = (
     hnp.boolean_dtypes() | hnp.integer_dtypes() | hnp.unsigned_integer_dtypes() | hnp.floating_dtypes(sizes=(32, 64))
@@ -18,7 +18,7 @@ dtypes = (
 
 @given(st.dictionaries(st.text(max_size=8), hnp.arrays(dtypes, hnp.array_shapes(min_dims=0, max_side=5)), max_size=4))
 def test_arrays_survive_bit_for_bit(arrays: dict[str, np.ndarray]) -> None:
-    layout = Layout.of(arrays)
+    layout = ArrayLayout.of(arrays)
     assert layout.matches(arrays)
     buffer = memoryview(bytearray(layout.n_bytes))
     layout.write(arrays, buffer)
@@ -30,7 +30,7 @@ def test_arrays_survive_bit_for_bit(arrays: dict[str, np.ndarray]) -> None:
 
 
 def test_layout_tells_another_shape_dtype_or_name_apart() -> None:
-    layout = Layout.of({"a": np.zeros(3), "b": np.zeros((2, 2), np.uint8)})
+    layout = ArrayLayout.of({"a": np.zeros(3), "b": np.zeros((2, 2), np.uint8)})
     assert not layout.matches({"a": np.zeros(4), "b": np.zeros((2, 2), np.uint8)})
     assert not layout.matches({"a": np.zeros(3), "b": np.zeros((2, 2), np.int8)})
     assert not layout.matches({"a": np.zeros(3), "c": np.zeros((2, 2), np.uint8)})
@@ -40,7 +40,7 @@ def test_layout_tells_another_shape_dtype_or_name_apart() -> None:
 @pytest.mark.parametrize("array", [np.array([object()]), np.array(["text"]), np.array([1j]), np.array([b"x"])])
 def test_arrays_of_anything_but_numbers_are_refused_by_the_sender(array: np.ndarray) -> None:
     with pytest.raises(WireError, match="numbers and booleans alone"):
-        Layout.of({"a": array})
+        ArrayLayout.of({"a": array})
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_arrays_of_anything_but_numbers_are_refused_by_the_sender(array: np.ndar
 )
 def test_layout_from_a_peer_is_checked_before_use(header: ArrayHeader, n_bytes: int, words: str) -> None:
     with pytest.raises(WireError, match=words):
-        Layout((header,), n_bytes).check()
+        ArrayLayout((header,), n_bytes).check()
 
 
 def test_too_few_bytes_are_refused() -> None:
-    layout = Layout.of({"a": np.zeros(8)})
+    layout = ArrayLayout.of({"a": np.zeros(8)})
     with pytest.raises(WireError, match="32 bytes where the layout needs 64"):
         layout.read(memoryview(bytes(32)))
 
@@ -80,7 +80,7 @@ def test_too_few_bytes_are_refused() -> None:
 )
 def test_any_header_is_checked_without_allocating(dtype: str, shape: list[int], offset: int, n_bytes: int) -> None:
     try:
-        Layout((ArrayHeader("a", dtype, tuple(shape), offset),), n_bytes).check()
+        ArrayLayout((ArrayHeader("a", dtype, tuple(shape), offset),), n_bytes).check()
     except WireError:
         return
     assert 0 <= n_bytes <= MAX_BYTES

@@ -34,7 +34,7 @@ from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attach
 from robotrials.results.record import EndReason, EpisodeRecord
 from robotrials.results.rundir import load_run_json
 from robotrials.serving.server import PolicyServer
-from robotrials.wire.arrays import ArrayHeader, Layout
+from robotrials.wire.arrays import ArrayHeader, ArrayLayout
 from robotrials.wire.envelope import Message, encode
 from robotrials.wire.plain_arrays import decode_plain, encode_openpi, encode_vla_eval
 from robotrials.wire.stream import Stream, listen
@@ -71,7 +71,9 @@ def fuzz(n: int = N) -> Callable[[Callable[[Maker], None]], Callable[[], None]]:
 TASK = toy.Toy(toy.ToyConfig(task="a")).tasks()[0]
 EPISODE = build_plan([TASK], 1, 1000).episodes[0]
 RECORD = EpisodeRecord(0, 1, "w0", EndReason.SUCCESS, True, 7, 1.5, 0.5, error="é")
-LAYOUT = Layout.of({"observation.image": np.zeros((4, 4, 3), np.uint8), "observation.state": np.zeros(2, np.float32)})
+LAYOUT = ArrayLayout.of(
+    {"observation.image": np.zeros((4, 4, 3), np.uint8), "observation.state": np.zeros(2, np.float32)}
+)
 SPEC = PolicySpec("p", dict(TASK.observations), 1)
 
 MESSAGES: list[Message] = [
@@ -241,7 +243,7 @@ def test_layouts(make: Maker) -> None:
         )
         for _ in range(make.randrange(4))
     )
-    layout, source = Layout(arrays, make.choice([0, 8, 64, 200, -1, 2**30, 2**66])), bytes(make.randrange(300))
+    layout, source = ArrayLayout(arrays, make.choice([0, 8, 64, 200, -1, 2**30, 2**66])), bytes(make.randrange(300))
     try:
         layout.check()
         read = layout.read(memoryview(source))

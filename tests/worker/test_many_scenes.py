@@ -12,12 +12,12 @@ import pytest
 
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.scene_group import EnvGroup, SceneGroup
-from robotrials.control.heartbeat import Pulse
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import build_plan
 from robotrials.plan.task import TaskSpec
 from robotrials.results.record import EpisodeRecord, Timings
-from robotrials.worker.many_scenes import Place, Stage
+from robotrials.worker.many_scenes import SceneHost, SceneSlot
 from robotrials.worker.rollout import Rollout
 from tests import toy
 from tests.toy_scenes import Drifting, ToyScenes, ToyScenesConfig
@@ -43,7 +43,7 @@ PLAN = build_plan(Scenes("a").tasks(), 9, 1000)
 
 
 def play(env: Env, episode: EpisodeSpec) -> EpisodeRecord:
-    record = Rollout(env, toy.Seer(n=3), TASKS[episode.task], {}, Pulse(), False).run(episode, 1, "w", None)
+    record = Rollout(env, toy.Seer(n=3), TASKS[episode.task], {}, Heartbeat(), False).run(episode, 1, "w", None)
     return replace(record, timings=Timings(), started_at=0.0)
 
 
@@ -53,11 +53,11 @@ def alone(episodes: tuple[EpisodeSpec, ...] = PLAN.episodes) -> list[EpisodeReco
 
 def sharing(
     benchmark: ToyScenes, records: dict[int, EpisodeRecord], episodes: tuple[EpisodeSpec, ...] = PLAN.episodes
-) -> Callable[[Place], None]:
+) -> Callable[[SceneSlot], None]:
     """What every player does who takes the next episode of the same queue."""
     pending, lock = list(episodes), threading.Lock()
 
-    def player(place: Place) -> None:
+    def player(place: SceneSlot) -> None:
         while True:
             with lock:
                 if not pending:
@@ -79,13 +79,13 @@ class Apart(ToyScenes):
 @pytest.mark.parametrize("benchmark", [Scenes(), Apart(ToyScenesConfig())], ids=["drifting", "apart"])
 def test_each_episode_is_what_it_is_alone(benchmark: ToyScenes) -> None:
     records: dict[int, EpisodeRecord] = {}
-    Stage(4).run([sharing(benchmark, records)] * 4)
+    SceneHost(4).run([sharing(benchmark, records)] * 4)
     assert [records[k] for k in range(9)] == alone()
 
 
 def test_the_simulator_steps_once_for_all_who_are_playing() -> None:
     benchmark, records = Scenes(), {}
-    Stage(3).run([sharing(benchmark, records)] * 3)
+    SceneHost(3).run([sharing(benchmark, records)] * 3)
     (group,) = benchmark.made
     played = sum(record.steps for record in records.values())
     assert sum(group.sizes) == played
@@ -98,21 +98,21 @@ def test_the_simulator_steps_once_for_all_who_are_playing() -> None:
 def test_a_player_that_fails_holds_nobody_back_and_is_reported_at_the_end() -> None:
     benchmark, records = Scenes(), {}
 
-    def fails(place: Place) -> None:
+    def fails(place: SceneSlot) -> None:
         env = place.take(benchmark, TASKS["a"])
         env.reset(PLAN.episodes[8])
         env.step(np.zeros(1))
         raise ValueError("the policy has no answer")
 
     with pytest.raises(ValueError, match="the policy has no answer"):
-        Stage(2).run([fails, sharing(benchmark, records)])
+        SceneHost(2).run([fails, sharing(benchmark, records)])
     assert [records[k] for k in range(9)] == alone()
 
 
 def test_a_step_that_fails_is_an_error_of_every_episode_in_flight_and_the_next_get_new_scenes() -> None:
     benchmark, records, seen = Scenes(fail_at=2), {}, []
 
-    def player(place: Place) -> None:
+    def player(place: SceneSlot) -> None:
         """Two episodes at a time in each slot; the first ones meet the failure."""
         for episode in PLAN.episodes[place.slot :: 3]:
             try:
@@ -122,7 +122,7 @@ def test_a_step_that_fails_is_an_error_of_every_episode_in_flight_and_the_next_g
             finally:
                 place.leave()
 
-    Stage(3).run([player] * 3)
+    SceneHost(3).run([player] * 3)
     assert seen == ["the device is lost"] * 3
     assert [group.is_closed for group in benchmark.made] == [True, True]
     assert [records[k] for k in range(3, 9)] == alone()[3:]
@@ -141,7 +141,7 @@ def test_a_reset_that_fails_is_its_own_episodes_error() -> None:
 
     records: dict[int, EpisodeRecord] = {}
     with pytest.raises(OSError, match="the scene file is missing"):
-        Stage(2).run([sharing(PickyScenes(ToyScenesConfig()), records)] * 2)
+        SceneHost(2).run([sharing(PickyScenes(ToyScenesConfig()), records)] * 2)
     assert [records[k] for k in range(1, 9)] == alone()[1:]
 
 
@@ -149,7 +149,7 @@ def test_another_tasks_scenes_are_built_when_nobody_plays_in_those_that_stand() 
     benchmark, records = Scenes("a,b"), {}
     episodes = build_plan(benchmark.tasks(), 6, 1000).episodes
     mixed = tuple(episodes[k] for k in (0, 6, 1, 7, 8, 9, 2, 3, 10, 4, 5, 11))
-    Stage(3).run([sharing(benchmark, records, mixed)] * 3)
+    SceneHost(3).run([sharing(benchmark, records, mixed)] * 3)
     assert [records[k] for k in range(12)] == alone(episodes)
     assert all(group.is_closed for group in benchmark.made)
     assert 2 <= len(benchmark.made) <= 12
@@ -158,11 +158,11 @@ def test_another_tasks_scenes_are_built_when_nobody_plays_in_those_that_stand() 
 def test_scenes_that_cannot_be_built_are_the_error_of_who_wanted_them() -> None:
     benchmark, records = ToyScenes(ToyScenesConfig(task="a,b", trouble="build@b")), {}
 
-    def wants_b(place: Place) -> None:
+    def wants_b(place: SceneSlot) -> None:
         place.take(benchmark, TASKS["b"])
 
     with pytest.raises(OSError, match="the scene file is missing"):
-        Stage(2).run([wants_b, sharing(benchmark, records)])
+        SceneHost(2).run([wants_b, sharing(benchmark, records)])
     assert [records[k] for k in range(9)] == alone()
 
 
@@ -172,7 +172,7 @@ def test_who_waits_for_others_is_seen_to_wait_and_who_waits_for_nothing_is_not()
     waited: list[float] = []
     quiet = threading.Event()
 
-    def slow(place: Place) -> None:
+    def slow(place: SceneSlot) -> None:
         env = place.take(benchmark, TASKS["a"])
         env.reset(PLAN.episodes[0])
         end = time.monotonic() + 2.5
@@ -185,11 +185,11 @@ def test_who_waits_for_others_is_seen_to_wait_and_who_waits_for_nothing_is_not()
         assert len(waited) - stood <= 1
         place.leave()
 
-    def waits(place: Place) -> None:
+    def waits(place: SceneSlot) -> None:
         place.is_waiting = lambda: waited.append(time.monotonic())
         place.take(benchmark, TASKS["b"])
         assert quiet.is_set()
         place.leave()
 
-    Stage(2).run([slow, waits])
+    SceneHost(2).run([slow, waits])
     assert len(waited) >= 2

@@ -51,7 +51,7 @@ def run(argv: Sequence[str]) -> int:
     if any(word in ("--help", "-h") for word in argv) or not argv:
         output.text(HELP)
         return KEPT if argv else 1
-    from robotrials.benchmarks.conformance.checks import Settings
+    from robotrials.benchmarks.conformance.checks import CheckSettings
     from robotrials.benchmarks.installed import placed
     from robotrials.benchmarks.registry import make_benchmark
     from robotrials.plan import import_path
@@ -61,7 +61,7 @@ def run(argv: Sequence[str]) -> int:
     if len(names) != 1:
         raise ConfigError(f"check-env takes one benchmark: robotrials check-env NAME; got {len(names)}")
     as_json = coerce(flags.pop("json", False), bool, "--json")
-    settings = build(Settings, flags, "--")
+    settings = build(CheckSettings, flags, "--")
     python = options.pop("python", None)
     choice = placed(EnvChoice(import_path.absolute(names[0]), options, python))
     make_benchmark(choice).tasks()  # wrong options are answered here
@@ -89,9 +89,9 @@ def parse(argv: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str
     Raises:
         ConfigError: an unknown flag, one given twice, or without its value.
     """
-    from robotrials.benchmarks.conformance.checks import Settings
+    from robotrials.benchmarks.conformance.checks import CheckSettings
 
-    known = [field.name for field in dataclasses.fields(Settings)] + ["json"]
+    known = [field.name for field in dataclasses.fields(CheckSettings)] + ["json"]
     written = [word[2:].partition("=")[0].replace("-", "_") for word in argv if word.startswith("--env.")]
     words = split_words(argv, "check-env", [*known, *written, _TRUST], {"json": "true"})
     options = {name.partition(".")[2]: value for name, value in words.flags.items() if name.startswith("env.")}

@@ -14,10 +14,10 @@ from robotrials.cli.advice import advice_lines
 from robotrials.cli.display import pace
 from robotrials.cli.facts import fact_lines, place
 from robotrials.cli.plan_view import shard_words
-from robotrials.cli.table import Row, Suite, results_table
+from robotrials.cli.table import Row, SuiteRows, results_table
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import registry as policies
-from robotrials.results.summary import Figures, RunSummary
+from robotrials.results.summary import Rates, RunSummary
 from robotrials.run.dataset import DatasetMade
 from robotrials.run.execute import RunResult
 from robotrials.run.prepare import PreparedRun
@@ -52,7 +52,7 @@ def report_lines(prepared: PreparedRun, result: RunResult, console: Console, ran
     ]
 
 
-def to_rows(summary: RunSummary, plan: Sequence[TaskSpec] = ()) -> tuple[list[Suite], Row]:
+def to_rows(summary: RunSummary, plan: Sequence[TaskSpec] = ()) -> tuple[list[SuiteRows], Row]:
     """The summary as rows; a suite of one task is one line, ``suite/task`` unless both have the same name. ``plan``
     gives the tasks their numbers."""
     ids = {task.key: task.id for task in plan}
@@ -60,15 +60,15 @@ def to_rows(summary: RunSummary, plan: Sequence[TaskSpec] = ()) -> tuple[list[Su
     for suite in summary.suites:
         if len(suite.tasks) > 1:
             tasks = [_row(task, id=ids.get((suite.name, task.name))) for task in suite.tasks]
-            suites.append(Suite(tasks, _row(suite)))
+            suites.append(SuiteRows(tasks, _row(suite)))
         else:
             task = suite.tasks[0]
             name = task.name if task.name == suite.name else f"{suite.name}/{task.name}"
-            suites.append(Suite([_row(task, name, ids.get((suite.name, task.name)))]))
+            suites.append(SuiteRows([_row(task, name, ids.get((suite.name, task.name)))]))
     return suites, _row(summary.overall, "Overall")
 
 
-def _row(figures: Figures, name: str | None = None, id: int | None = None) -> Row:
+def _row(figures: Rates, name: str | None = None, id: int | None = None) -> Row:
     return Row(
         name=name or figures.name,
         successes=figures.n_success,
@@ -82,7 +82,7 @@ def _row(figures: Figures, name: str | None = None, id: int | None = None) -> Ro
     )
 
 
-def _nonfinite(overall: Figures) -> str:
+def _nonfinite(overall: Rates) -> str:
     """How many episodes showed NaN or infinity; empty for none."""
     if not overall.n_nonfinite:
         return ""

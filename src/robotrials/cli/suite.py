@@ -54,7 +54,7 @@ Examples
 
 
 @dataclass(frozen=True)
-class Call:
+class SuiteCall:
     """One command line: ``argv`` is how it was written, for a script that repeats it."""
 
     action: str
@@ -84,7 +84,7 @@ def run(argv: Sequence[str]) -> int:
     return status
 
 
-def parse(argv: Sequence[str]) -> Call:
+def parse(argv: Sequence[str]) -> SuiteCall:
     """Read the words after ``robotrials suite``.
 
     Raises:
@@ -116,7 +116,7 @@ def parse(argv: Sequence[str]) -> Call:
     for_train, for_eval = ([], first) if action == "eval" else (first, second)
     for part in (for_train, for_eval):
         parse_forwarded(part)
-    return Call(action, suites, settings, tuple(for_train), tuple(for_eval), tuple(argv))
+    return SuiteCall(action, suites, settings, tuple(for_train), tuple(for_eval), tuple(argv))
 
 
 def _list(suites: Sequence[Suite]) -> None:
@@ -135,7 +135,7 @@ def _list(suites: Sequence[Suite]) -> None:
     print_table(titles, rows, elastic=2)
 
 
-def _print_script(call: Call) -> None:
+def _print_script(call: SuiteCall) -> None:
     from robotrials.suites.slurm import batch_script
 
     gpus = count_gpus() if call.settings.gpus < 0 else call.settings.gpus
@@ -152,7 +152,7 @@ def without_flags(argv: Sequence[str], names: Sequence[str]) -> list[str]:
     return [*own, *argv[end:]]
 
 
-def _carry_out(suite: Suite, call: Call) -> int:
+def _carry_out(suite: Suite, call: SuiteCall) -> int:
     """One suite; a failure of it is said, and does not keep the others from their turn."""
     try:
         if call.action == "all":
@@ -167,7 +167,7 @@ def _carry_out(suite: Suite, call: Call) -> int:
         return MISCONFIGURED
 
 
-def _check_evaluation(suite: Suite, call: Call) -> None:
+def _check_evaluation(suite: Suite, call: SuiteCall) -> None:
     """Refuse before the training what would be refused after it: a wrong flag, a task or a simulator that is not there.
 
     A dry run does without the simulator, and then without a check of the tasks.
@@ -188,7 +188,7 @@ def _check_evaluation(suite: Suite, call: Call) -> None:
     check_before_training(config, to_come, without_simulator=call.settings.dry_run)
 
 
-def _train(suite: Suite, call: Call) -> int:
+def _train(suite: Suite, call: SuiteCall) -> int:
     settings = call.settings
     training = settings.training(suite, call.for_train)
     steps = settings.n_steps(suite, call.for_train)
@@ -226,7 +226,7 @@ def _call(command: Sequence[str]) -> int:
             raise
 
 
-def _evaluate(suite: Suite, call: Call) -> int:
+def _evaluate(suite: Suite, call: SuiteCall) -> int:
     policy, step = _policy(suite, call)
     words = eval_words(suite, call.settings, policy, step, call.for_eval)
     if call.settings.dry_run:
@@ -237,7 +237,7 @@ def _evaluate(suite: Suite, call: Call) -> int:
     return evaluate(words)
 
 
-def _policy(suite: Suite, call: Call) -> tuple[str, str]:
+def _policy(suite: Suite, call: SuiteCall) -> tuple[str, str]:
     """What to evaluate, and the name of the folder it goes to: the last checkpoint, else the repository."""
     if given_policy(call.for_eval):
         return parse_forwarded(call.for_eval).get("policy.path", ""), GIVEN
@@ -257,7 +257,7 @@ def _policy(suite: Suite, call: Call) -> tuple[str, str]:
     )
 
 
-def _side_by_side(call: Call) -> None:
+def _side_by_side(call: SuiteCall) -> None:
     """The results of all suites of this command in one table; those not evaluated say so."""
     from robotrials.cli.listing import print_table
     from robotrials.suites.results import rows_of

@@ -37,20 +37,22 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Suite:
+class SuiteRows:
     """A suite: its tasks, and its own line when it has more than one."""
 
     tasks: Sequence[Row]
     total: Row | None = None
 
 
-def results_table(suites: Sequence[Suite], overall: Row, console: Console, groups: Sequence[Row] = ()) -> list[Text]:
+def results_table(
+    suites: Sequence[SuiteRows], overall: Row, console: Console, groups: Sequence[Row] = ()
+) -> list[Text]:
     """Suites with their tasks under them, the tasks' own groups, and the overall line; as many columns as the console
     has room for."""
     return _fitted(suites, overall, groups, console).render(console)
 
 
-def _fitted(suites: Sequence[Suite], overall: Row, groups: Sequence[Row], console: Console) -> Grid:
+def _fitted(suites: Sequence[SuiteRows], overall: Row, groups: Sequence[Row], console: Console) -> Grid:
     """The grid whose columns fit. What gives way first is the drawing of the intervals, narrower and then gone; then
     what names have in common, their middles, the steps and the intervals. Errors never go."""
     marks, width = draw.glyphs(console), console.width
@@ -76,7 +78,7 @@ def _fitted(suites: Sequence[Suite], overall: Row, groups: Sequence[Row], consol
 
 
 def _grid(
-    suites: Sequence[Suite],
+    suites: Sequence[SuiteRows],
     overall: Row,
     groups: Sequence[Row],
     columns: Sequence[str],

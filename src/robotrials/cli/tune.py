@@ -19,8 +19,8 @@ from robotrials.plan.options import coerce
 if TYPE_CHECKING:
     from robotrials.run.prepare import PreparedRun
     from robotrials.tuning.advise import Advice
-    from robotrials.tuning.costs import Figures
-    from robotrials.tuning.model import Layout, Prediction
+    from robotrials.tuning.costs import MeasuredCosts
+    from robotrials.tuning.model import Prediction, RunLayout
 
 HELP = """\
 usage: robotrials tune [--seconds=60] [--json] FLAGS OF robotrials eval
@@ -60,14 +60,14 @@ def run(argv: Sequence[str]) -> int:
     from robotrials.run.prepare import prepare
     from robotrials.tuning.advise import advise
     from robotrials.tuning.measure import measure
-    from robotrials.tuning.model import Layout
+    from robotrials.tuning.model import RunLayout
     from robotrials.tuning.remembered import plan_tasks, remember
 
     with _somewhere() as folder:
         prepared = prepare(replace(call.config, output_dir=folder / "run"))
         planned_s = time.monotonic() - began
         figures = measure(prepared, seconds, lambda text: output.line(f"measuring {text}"), planned_s)
-    usual = Layout(prepared.n_workers, prepared.n_servers)
+    usual = RunLayout(prepared.n_workers, prepared.n_servers)
     advice = advise(figures, plan_tasks(prepared), usual)
     command = command_for(words, prepared, figures, advice)
     try:
@@ -114,7 +114,7 @@ def _somewhere() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def command_for(words: Sequence[str], prepared: PreparedRun, figures: Figures, advice: Advice) -> str:
+def command_for(words: Sequence[str], prepared: PreparedRun, figures: MeasuredCosts, advice: Advice) -> str:
     """``robotrials eval`` with the flags that were given, and the layout that is advised."""
     layout = advice.best.layout
     kept, rest = [], list(words)
@@ -138,7 +138,7 @@ def command_for(words: Sequence[str], prepared: PreparedRun, figures: Figures, a
     return shlex.join(["robotrials", "eval", *kept])
 
 
-def _device(prepared: PreparedRun, figures: Figures) -> str:
+def _device(prepared: PreparedRun, figures: MeasuredCosts) -> str:
     """What is to draw: the faster one where both were measured."""
     if figures.rendering:
         return min(figures.rendering, key=lambda name: figures.rendering[name])
@@ -146,7 +146,7 @@ def _device(prepared: PreparedRun, figures: Figures) -> str:
     return rendering.device if rendering and rendering.device in ("gpu", "cpu") else prepared.config.render.device
 
 
-def as_object(prepared: PreparedRun, figures: Figures, advice: Advice, command: str) -> dict[str, Any]:
+def as_object(prepared: PreparedRun, figures: MeasuredCosts, advice: Advice, command: str) -> dict[str, Any]:
     """All of it, as JSON values; seconds and bytes."""
     from dataclasses import asdict
 
@@ -179,7 +179,7 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _show(prepared: PreparedRun, figures: Figures, advice: Advice, command: str) -> None:
+def _show(prepared: PreparedRun, figures: MeasuredCosts, advice: Advice, command: str) -> None:
     from rich.text import Text
 
     from robotrials.cli.facts import fact_lines
@@ -201,7 +201,7 @@ def _show(prepared: PreparedRun, figures: Figures, advice: Advice, command: str)
         output.note(words)
 
 
-def _measured(figures: Figures) -> list[tuple[str, str]]:
+def _measured(figures: MeasuredCosts) -> list[tuple[str, str]]:
     facts = [
         ("Cores", str(figures.cores)),
         ("Start-up", f"{figures.start_s:.1f} s a worker, {figures.build_s:.2f} s a task"),
@@ -230,7 +230,7 @@ def _measured(figures: Figures) -> list[tuple[str, str]]:
     return facts
 
 
-def notes(prepared: PreparedRun, figures: Figures, layout: Layout) -> list[str]:
+def notes(prepared: PreparedRun, figures: MeasuredCosts, layout: RunLayout) -> list[str]:
     """What the advice does not know, or what following it changes."""
     found = []
     if layout.max_batch is not None and prepared.config.eval.exact:
@@ -248,14 +248,14 @@ def notes(prepared: PreparedRun, figures: Figures, layout: Layout) -> list[str]:
     return found
 
 
-def _layout_words(layout: Layout) -> str:
+def _layout_words(layout: RunLayout) -> str:
     words = draw.count(layout.workers, "worker")
     if layout.servers:
         words += f", {draw.count(layout.servers, 'policy server')}"
     return words + (f", batches of {layout.max_batch}" if layout.max_batch else "")
 
 
-def _rendering_words(prepared: PreparedRun, figures: Figures) -> str:
+def _rendering_words(prepared: PreparedRun, figures: MeasuredCosts) -> str:
     if figures.rendering:
         each = ", ".join(f"{name} {_ms(taken)} a look" for name, taken in figures.rendering.items())
         return f"{_device(prepared, figures)} ({each})"

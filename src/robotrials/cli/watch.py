@@ -13,7 +13,7 @@ from robotrials.plan.config import RunConfig
 from robotrials.plan.options import coerce, nearest
 
 if TYPE_CHECKING:
-    from robotrials.suites.training import Training
+    from robotrials.suites.training import TrainingFolder
 
 COMPLETE, PARTIAL = 0, 2
 OWN = {"poll_s": "30", "once": "false"}
@@ -44,7 +44,7 @@ Example
 
 
 @dataclass(frozen=True)
-class Call:
+class WatchCall:
     """``config`` is the run of every checkpoint, but for its path and directory."""
 
     train_dir: Path
@@ -60,11 +60,11 @@ def run(argv: Sequence[str]) -> int:
         output.text(HELP)
         return COMPLETE
     call = parse(argv)
-    from robotrials.suites.training import Training
+    from robotrials.suites.training import TrainingFolder
     from robotrials.suites.watch import PAGE, check_before_waiting, read_curve, write_curve
 
     check_before_waiting(call.config)
-    training = Training(call.train_dir)
+    training = TrainingFolder(call.train_dir)
     title = f"{call.train_dir.resolve().name} on {call.config.env.type.rpartition(':')[2]}"
     there = "" if training.folder.is_dir() else ", which is not there yet"
     output.line(f"watching {training.folder / 'checkpoints'}{there}")
@@ -83,7 +83,7 @@ def run(argv: Sequence[str]) -> int:
     return status
 
 
-def _evaluate_all(call: Call, training: Training, title: str) -> int | None:
+def _evaluate_all(call: WatchCall, training: TrainingFolder, title: str) -> int | None:
     """The status of the worst run; None when a signal stopped one: what has finished is written down."""
     from robotrials.cli.runner import carry_out
     from robotrials.run.prepare import prepare
@@ -105,7 +105,7 @@ def _evaluate_all(call: Call, training: Training, title: str) -> int | None:
     return status
 
 
-def parse(argv: Sequence[str]) -> Call:
+def parse(argv: Sequence[str]) -> WatchCall:
     """Read the words after ``robotrials watch``.
 
     Raises:
@@ -150,7 +150,7 @@ def parse(argv: Sequence[str]) -> Call:
     for what, folder in (("TRAIN_DIR", train_dir), ("--output_dir", output_dir)):
         if folder.exists() and not folder.is_dir():
             raise ConfigError(f"{what} must be a folder, and {folder} is a file")
-    return Call(train_dir, output_dir, config, poll_s, once)
+    return WatchCall(train_dir, output_dir, config, poll_s, once)
 
 
 def _refuse_misspelt(words: Sequence[str]) -> None:

@@ -97,13 +97,13 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _door(flags: WorkerFlags) -> tuple[str, str]:
-    from robotrials.control.joining import read_door
+    from robotrials.control.joining import read_join_file
     from robotrials.wire.transport import host_of
 
     if (flags.run is None) == (flags.connect is None):
         raise ConfigError("robotrials worker needs either --run=DIR or --connect=tcp://HOST:PORT")
     if flags.run is not None:
-        return read_door(flags.run)
+        return read_join_file(flags.run)
     assert flags.connect is not None
     host_of(flags.connect, "--connect", ", as the run has printed it")
     if flags.token_file is not None:

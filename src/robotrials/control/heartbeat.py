@@ -38,7 +38,7 @@ _LOADING_S = 600.0
 
 
 @dataclass
-class Pulse:
+class Heartbeat:
     """Where an episode is: written by the working thread, read by the one that sends heartbeats. The other way round
     goes ``server``, where a worker's policy server is, once the coordinator has said so.
 
@@ -69,12 +69,12 @@ class Pulse:
         self.count += 1
 
 
-def start_heart(
+def start_heartbeat(
     context: zmq.Context[zmq.Socket[bytes]],
     address: str,
     name: str,
     token: str,
-    pulse: Pulse,
+    pulse: Heartbeat,
     every: float,
     answered: bool = False,
 ) -> None:

@@ -16,7 +16,7 @@ CONNECT_FILE = "connect.json"
 
 
 @contextmanager
-def open_door(run_dir: Path, address: str | None, token: str, session: str) -> Iterator[None]:
+def join_file(run_dir: Path, address: str | None, token: str, session: str) -> Iterator[None]:
     """While a session is on: its mark, by which a worker knows the folder, and, where workers may join, the address."""
     mark, door = run_dir / SESSION_FILE, run_dir / CONNECT_FILE
     mark.write_text(session)
@@ -32,7 +32,7 @@ def open_door(run_dir: Path, address: str | None, token: str, session: str) -> I
         door.unlink(missing_ok=True)
 
 
-def read_door(run_dir: Path) -> tuple[str, str]:
+def read_join_file(run_dir: Path) -> tuple[str, str]:
     """Address and token of the session that is on in ``run_dir``.
 
     Raises:

@@ -18,7 +18,7 @@ MAX_VIDEO_S = 900.0
 rounding is more than that, and frames would not be found."""
 
 
-class Place(NamedTuple):
+class VideoSpan(NamedTuple):
     """Where an episode's frames lie: which file, and from when to when in it, in seconds."""
 
     file: FileIndex
@@ -39,7 +39,7 @@ class VideoJoiner:
         self._frames = 0
         self._bytes = 0
 
-    def add(self, path: Path, n_frames: int) -> Place:
+    def add(self, path: Path, n_frames: int) -> VideoSpan:
         """Append the video at ``path``, which must hold ``n_frames`` frames, the first a key frame.
 
         Raises:
@@ -61,7 +61,7 @@ class VideoJoiner:
             raise DatasetError(f"{path} holds {self._frames - first} frames, but the episode had {n_frames} steps")
         self._bytes += os.path.getsize(path)
         assert self._index is not None
-        return Place(self._index, float(first / self._hz), float(self._frames / self._hz))
+        return VideoSpan(self._index, float(first / self._hz), float(self._frames / self._hz))
 
     def close(self) -> None:
         """Complete the file that is open, if one is."""

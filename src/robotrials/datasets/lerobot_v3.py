@@ -22,7 +22,7 @@ import numpy as np
 
 from robotrials.datasets.arrow import RESULTS, data_schema, data_table, episode_schema, write_tasks
 from robotrials.datasets.file_index import CHUNK_FILES
-from robotrials.datasets.join import MAX_VIDEO_MB, Place, VideoJoiner
+from robotrials.datasets.join import MAX_VIDEO_MB, VideoJoiner, VideoSpan
 from robotrials.datasets.layout import ACTION, DONE, REWARD, SEED, SUCCESS, DatasetLayout
 from robotrials.datasets.spool import LEVELS_OF, load_columns
 from robotrials.datasets.statistics import ImageStats, Stats, VectorStats, plain
@@ -234,7 +234,7 @@ class _Writer:
         }
 
 
-def _video_columns(places: dict[str, Place]) -> dict[str, Any]:
+def _video_columns(places: dict[str, VideoSpan]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for camera, place in places.items():
         columns[f"videos/{camera}/chunk_index"] = place.file.chunk

@@ -64,7 +64,7 @@ _STANDSTILL_S = 5.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class LeaseOptions:
     """How leases are given. ``may_join``: what is wrong with a worker that joined, from its Ready; None: nothing."""
 
     record_mode: Callable[[EpisodeSpec], str]
@@ -82,7 +82,7 @@ class Coordinator:
         outcomes: Outcomes,
         tally: Tally,
         job: Job,
-        terms: Terms,
+        terms: LeaseOptions,
         workers: WorkerPool,
         router: zmq.Socket[bytes],
         token: str,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from robotrials.control.messages import Serve
 from robotrials.engine.launchers.base import Launcher, WorkerExit
-from robotrials.engine.worker_table import Roster, WorkerEntry, WorkerState
+from robotrials.engine.worker_table import WorkerEntry, WorkerState, WorkerTable
 from robotrials.plan.config import PolicyChoice
 
 
 @dataclass(frozen=True)
-class ServerTerms:
+class ServerOptions:
     """Which policy, and where each server listens: one address a server."""
 
     policy: PolicyChoice
@@ -27,10 +27,10 @@ class ServerTerms:
 class ServerPool:
     """One server for each address. Workers are spread over them by slot."""
 
-    def __init__(self, terms: ServerTerms, launcher: Launcher) -> None:
+    def __init__(self, terms: ServerOptions, launcher: Launcher) -> None:
         self._terms = terms
         self._launcher = launcher
-        self.roster = Roster(terms.step_timeout, prefix="s")
+        self.roster = WorkerTable(terms.step_timeout, prefix="s")
         self._elsewhere: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[WorkerEntry]:

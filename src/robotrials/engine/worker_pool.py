@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from robotrials.control.messages import Beat
 from robotrials.engine.launchers.base import Launcher, WorkerExit
-from robotrials.engine.worker_table import Roster, WorkerEntry, WorkerState
+from robotrials.engine.worker_table import WorkerEntry, WorkerState, WorkerTable
 
 
 @dataclass(frozen=True)
-class Crew:
+class WorkerLayout:
     """How many workers a run starts, ``scenes`` of them in each process while there are so many."""
 
     n_workers: int
@@ -35,7 +35,7 @@ class WorkerPool:
     leaves, or has been silent for too long.
     """
 
-    def __init__(self, launcher: Launcher, step_timeout: float, crew: Crew, at_once: int | None = None) -> None:
+    def __init__(self, launcher: Launcher, step_timeout: float, crew: WorkerLayout, at_once: int | None = None) -> None:
         """At most ``at_once`` processes are starting at a time (None: all): importing a simulator takes seconds of a
         core, and a policy server that loads needs one of them more."""
         self._launcher = launcher
@@ -43,7 +43,7 @@ class WorkerPool:
         self._to_start = deque(range(crew.n_processes))
         self._at_once = at_once or crew.n_processes
         self._departed: list[WorkerExit] = []
-        self.roster = Roster(step_timeout)
+        self.roster = WorkerTable(step_timeout)
 
     def __iter__(self) -> Iterator[WorkerEntry]:
         return iter(self.roster)

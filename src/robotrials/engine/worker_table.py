@@ -72,7 +72,7 @@ class WorkerEntry:
         self.moved_at = now
 
 
-class Roster:
+class WorkerTable:
     """All workers that are or should be alive, at most one per slot."""
 
     START_LIMIT_S = 600.0

@@ -49,7 +49,7 @@ _OUTPUTS = tuple(f"tensor({name})" for name in ("float", "double", "float16", "i
 
 
 @dataclass(frozen=True)
-class Settings:
+class OnnxSettings:
     """What the metadata of a model may say."""
 
     n_action_steps: int | None = None
@@ -178,7 +178,7 @@ def _start_runtime(path: str) -> onnxruntime.InferenceSession:
         raise ConfigError(f"--policy.path={path} is no model that onnxruntime {version} runs: {error}") from error
 
 
-def _settings(runtime: onnxruntime.InferenceSession, path: str) -> Settings:
+def _settings(runtime: onnxruntime.InferenceSession, path: str) -> OnnxSettings:
     text = runtime.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "{}")
     try:
         values = json.loads(text)
@@ -186,7 +186,7 @@ def _settings(runtime: onnxruntime.InferenceSession, path: str) -> Settings:
         raise ConfigError(f"{path}: metadata entry {METADATA_KEY!r} is no JSON: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: metadata entry {METADATA_KEY!r} must be a JSON object, got {text}")
-    settings = build(Settings, values, f"{path}: metadata entry {METADATA_KEY!r}: ")
+    settings = build(OnnxSettings, values, f"{path}: metadata entry {METADATA_KEY!r}: ")
     at_least_one("n_obs_steps", settings.n_obs_steps)
     return settings
 

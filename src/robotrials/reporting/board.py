@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from robotrials.errors import ConfigError
-from robotrials.reporting.sources import Counts, Source, Training
+from robotrials.reporting.sources import Counts, Source, TrainingFacts
 from robotrials.stats.intervals import suite_rate
 
 Suite = tuple[str, str]
@@ -67,7 +67,7 @@ class Model:
 
     name: str
     repo_id: str | None
-    training: Training
+    training: TrainingFacts
     labels: list[str] = field(default_factory=list)
     conditions: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """By benchmark, where a run directory tells them."""

@@ -11,7 +11,7 @@ from robotrials.reporting import numbers
 from robotrials.reporting.loading import LoadedRun
 from robotrials.reporting.markup import Markup, breakable, join, tag
 from robotrials.results.record import EndReason
-from robotrials.results.summary import PARTS, Figures, SuiteFigures
+from robotrials.results.summary import PARTS, Rates, SuiteFigures
 
 MAX_TASK_ROWS = 400
 """More rows than anybody reads, and a page that opens slowly: then the worst tasks are shown, and the suites."""
@@ -168,9 +168,9 @@ def _caveats(run: LoadedRun) -> Markup | None:
 
 def task_table(runs: Sequence[LoadedRun]) -> Markup:
     """Every task with its interval, all runs in one row, the lowest rate of the first run first; then the suites."""
-    tasks: dict[tuple[str, str], list[Figures | None]] = {}
-    suites: dict[str, list[Figures | None]] = {}
-    groups: dict[str, list[Figures | None]] = {}
+    tasks: dict[tuple[str, str], list[Rates | None]] = {}
+    suites: dict[str, list[Rates | None]] = {}
+    groups: dict[str, list[Rates | None]] = {}
     steps: dict[tuple[str, str], tuple[str, int]] = {}
     for i, run in enumerate(runs):
         for suite in run.summary.suites:
@@ -211,11 +211,11 @@ def task_table(runs: Sequence[LoadedRun]) -> Markup:
     )
 
 
-def _n_tasks(row: Sequence[Figures | None]) -> int:
+def _n_tasks(row: Sequence[Rates | None]) -> int:
     return max((len(suite.tasks) for suite in row if isinstance(suite, SuiteFigures)), default=0)
 
 
-def _worst_first(row: Sequence[Figures | None]) -> tuple[float, ...]:
+def _worst_first(row: Sequence[Rates | None]) -> tuple[float, ...]:
     """By rate; those without any result first of all, because something is wrong there."""
     return tuple(-1.0 if task is None or task.rate is None else task.rate for task in row)
 
@@ -234,7 +234,7 @@ def _axis(lanes: int) -> Markup:
 
 
 def _task_row(
-    key: tuple[str, str], row: Sequence[Figures | None], instruction: str, max_steps: int, several_suites: bool
+    key: tuple[str, str], row: Sequence[Rates | None], instruction: str, max_steps: int, several_suites: bool
 ) -> Markup:
     suite, name = key
     first = row[0]
@@ -253,11 +253,11 @@ def _task_row(
     return tag("tr", tag("th", link, sentence, scope="row"), *_cells(row, max_steps), **sort_by)
 
 
-def _suite_row(name: str, row: Sequence[Figures | None]) -> Markup:
+def _suite_row(name: str, row: Sequence[Rates | None]) -> Markup:
     return tag("tr", tag("th", "Mean of ", tag("b", name), scope="row"), *_cells(row, None))
 
 
-def _cells(row: Sequence[Figures | None], max_steps: int | None) -> list[Markup]:
+def _cells(row: Sequence[Rates | None], max_steps: int | None) -> list[Markup]:
     lanes = [
         (run_class(i), None if task is None else task.rate, None if task is None else task.interval)
         for i, task in enumerate(row)

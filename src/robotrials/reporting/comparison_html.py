@@ -16,7 +16,7 @@ from robotrials.reporting.markup import Markup, breakable, join, tag
 from robotrials.results.compare.comparison import Comparison, ComparisonReport, compare_runs
 from robotrials.results.compare.pairing import Pair
 from robotrials.results.compare.verdict import BETTER, WORSE, Line, p_words
-from robotrials.results.stored import Episode, read_run
+from robotrials.results.stored import StoredEpisode, read_run
 
 MAX_ROWS = 200
 """Tasks in the forest plot; of more, those with the largest differences."""
@@ -25,7 +25,7 @@ MAX_LISTED = 100
 _AXES = (0.05, 0.1, 0.25, 0.5, 1.0)
 _MINUS = "\N{MINUS SIGN}"
 
-VideoOf = Callable[[int, Episode], "str | None"]
+VideoOf = Callable[[int, StoredEpisode], "str | None"]
 """(position of the run, episode) -> the address of a video that a link can open."""
 
 

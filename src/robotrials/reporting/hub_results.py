@@ -19,7 +19,7 @@ import yaml
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.install import install_command
 from robotrials.reporting.loading import LoadedRun
-from robotrials.results.summary import Figures
+from robotrials.results.summary import Rates
 
 SOURCE_NAME = "robotrials eval"
 
@@ -70,7 +70,7 @@ def check_publishable(run: LoadedRun) -> None:
 
 def scores(run: LoadedRun, task_id: str | None, own_notes: str | None) -> list[Score]:
     """A score for every suite, called as the suite is; with ``task_id`` one over all tasks, called that."""
-    chosen: Iterable[tuple[str, Figures, int]]
+    chosen: Iterable[tuple[str, Rates, int]]
     if task_id is not None:
         chosen = [(task_id, run.summary.overall, len(run.plan.tasks))]
     else:
@@ -78,14 +78,14 @@ def scores(run: LoadedRun, task_id: str | None, own_notes: str | None) -> list[S
     return [_score(run, name, figures, n_tasks, own_notes) for name, figures, n_tasks in chosen]
 
 
-def _score(run: LoadedRun, task_id: str, figures: Figures, n_tasks: int, own_notes: str | None) -> Score:
+def _score(run: LoadedRun, task_id: str, figures: Rates, n_tasks: int, own_notes: str | None) -> Score:
     if figures.rate is None or figures.interval is None:  # check_publishable was not called
         raise ConfigError(f"{run.path} has no result for {task_id}")
     low, high = (100.0 * bound for bound in figures.interval)
     return Score(task_id, 100.0 * figures.rate, low, high, _notes(run, figures, n_tasks, low, high, own_notes))
 
 
-def _notes(run: LoadedRun, figures: Figures, n_tasks: int, low: float, high: float, own_notes: str | None) -> str:
+def _notes(run: LoadedRun, figures: Rates, n_tasks: int, low: float, high: float, own_notes: str | None) -> str:
     seeds = sorted({run.plan.episode(record.episode).seed for record in run.records})
     identity = run.described.get("identity") or {}
     packages = {"robotrials": identity.get("robotrials"), **((identity.get("benchmark") or {}).get("packages") or {})}

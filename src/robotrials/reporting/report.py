@@ -18,7 +18,7 @@ from robotrials.reporting.markup import Markup, data_block, join, tag
 from robotrials.reporting.page import GENERATOR, page
 from robotrials.results.filesystem import write_atomically
 from robotrials.results.record import EndReason, EpisodeRecord
-from robotrials.results.stored import Episode
+from robotrials.results.stored import StoredEpisode
 
 ENDS = (EndReason.FAILURE, EndReason.EXCEPTION, EndReason.TIME_LIMIT, EndReason.ERROR, EndReason.SUCCESS)
 """As numbered in the page's data, which is also the order of its gallery: failures first."""
@@ -186,7 +186,7 @@ class _Videos:
                 self.n_linked += 1
                 self._addresses[(run, episode)] = quote(os.path.relpath(file, folder).replace(os.sep, "/"))
 
-    def link(self, run: int, episode: Episode) -> str | None:
+    def link(self, run: int, episode: StoredEpisode) -> str | None:
         """An address that a link can open: of a video beside the page, or of the place in the page that plays it."""
         found = self.address(run, episode.record) if episode.record is not None else None
         if found is None or not found.startswith("#"):

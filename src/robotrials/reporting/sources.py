@@ -33,7 +33,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingFacts:
     """How the policy was trained, where a train_config.json says so."""
 
     policy_type: str = ""
@@ -52,7 +52,7 @@ class Source:
     env: str
     label: str
     suites: Mapping[str, Mapping[int | None, Counts]]
-    training: Training = field(default_factory=Training)
+    training: TrainingFacts = field(default_factory=TrainingFacts)
     repo_id: str | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[tuple[str, int], str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Source:
 
 
 def read_source(
-    path: Path, model: str | None = None, label: str | None = None, training: Training | None = None
+    path: Path, model: str | None = None, label: str | None = None, training: TrainingFacts | None = None
 ) -> Source:
     """The results at ``path``: a run directory, a directory with an eval_info.json, or such a file.
 
@@ -109,10 +109,10 @@ def _conditions(described: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value)[:80] for key, value in {**options, **packages}.items() if ".visualization_" not in key}
 
 
-def read_training(file: Path, policy_type: str = "") -> Training:
+def read_training(file: Path, policy_type: str = "") -> TrainingFacts:
     """What LeRobot's train_config.json says; empty where it is missing or says nothing."""
     config = _json(file)
-    return Training(
+    return TrainingFacts(
         policy_type=_text(_map(config.get("policy")).get("type")) or policy_type,
         dataset=_text(_map(config.get("dataset")).get("repo_id")),
         steps=_whole(config.get("steps")),
@@ -120,10 +120,10 @@ def read_training(file: Path, policy_type: str = "") -> Training:
     )
 
 
-def _training_of(policy: Mapping[str, Any]) -> Training:
+def _training_of(policy: Mapping[str, Any]) -> TrainingFacts:
     path = str(policy.get("path") or policy.get("pretrained_path") or "")
     kind = _text(policy.get("type"))
-    return read_training(Path(path).expanduser() / "train_config.json", kind) if path else Training(kind)
+    return read_training(Path(path).expanduser() / "train_config.json", kind) if path else TrainingFacts(kind)
 
 
 def _by_task(run: StoredRun) -> dict[str, dict[int | None, Counts]]:

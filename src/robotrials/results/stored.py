@@ -25,7 +25,7 @@ from robotrials.results.rundir import load_run_json
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class StoredEpisode:
     """One episode of the plan that has a result. ``success`` is None for an error. ``seed`` and ``init_state`` are
     None where the file does not say; ``record`` is None for a run that is known from an ``eval_info.json`` alone."""
 
@@ -65,10 +65,10 @@ class StoredRun:
     policy: str
     env: str
     tasks: tuple[TaskSpec, ...]
-    episodes: tuple[Episode, ...]
+    episodes: tuple[StoredEpisode, ...]
     planned: int
-    out_of_order: tuple[Episode, ...] = ()
-    surplus: tuple[Episode, ...] = ()
+    out_of_order: tuple[StoredEpisode, ...] = ()
+    surplus: tuple[StoredEpisode, ...] = ()
     described: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -95,7 +95,7 @@ class StoredRun:
         stopped: Mapping[str, Any] | None = self.described.get("stopping")
         return stopped
 
-    def video_of(self, episode: Episode) -> str | None:
+    def video_of(self, episode: StoredEpisode) -> str | None:
         return None if episode.video is None else str(self.folder / episode.video)
 
 
@@ -169,7 +169,7 @@ def _read_directory(path: Path) -> StoredRun:
         settled, tried = dict(_episodes(ledger, plan)), ledger.attempt_counts()
     counting = what_counts(described, plan, settled, tried)
 
-    def those(ids: frozenset[int]) -> tuple[Episode, ...]:
+    def those(ids: frozenset[int]) -> tuple[StoredEpisode, ...]:
         return tuple(episode for number, episode in settled.items() if number in ids)
 
     return StoredRun(
@@ -186,7 +186,7 @@ def _read_directory(path: Path) -> StoredRun:
     )
 
 
-def _episodes(ledger: Ledger, plan: Plan) -> Iterator[tuple[int, Episode]]:
+def _episodes(ledger: Ledger, plan: Plan) -> Iterator[tuple[int, StoredEpisode]]:
     """(id, episode), in the order of the plan."""
     groups = {task.key: task.group for task in plan.tasks}
     specs = {episode.id: episode for episode in plan}
@@ -196,7 +196,7 @@ def _episodes(ledger: Ledger, plan: Plan) -> Iterator[tuple[int, Episode]]:
             raise ConfigError(
                 f"{ledger.path} holds episode {record.episode}, which run.json does not plan: they belong to two runs"
             )
-        episode = Episode(
+        episode = StoredEpisode(
             suite=spec.suite,
             task=spec.task,
             group=groups[(spec.suite, spec.task)],
@@ -226,8 +226,8 @@ def _read_eval_info(file: Path) -> StoredRun:
     if not isinstance(content, dict):
         raise ConfigError(f"{file} must hold a JSON object, found {type(content).__name__}")
     tasks: list[TaskSpec] = []
-    episodes: list[Episode] = []
-    out_of_order: list[Episode] = []
+    episodes: list[StoredEpisode] = []
+    out_of_order: list[StoredEpisode] = []
     planned = 0
     try:
         if isinstance(content.get("per_task"), list):
@@ -295,7 +295,7 @@ def _end(success: bool | None) -> str:
     return "error" if success is None else "success" if success else "failure"
 
 
-def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[Episode], int]:
+def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[StoredEpisode], int]:
     """lerobot-eval's parallel lists of one task, with our additions where they are."""
     suite, number, metrics = str(entry["task_group"]), int(entry["task_id"]), entry["metrics"]
     name = str(entry.get("task", number))
@@ -315,7 +315,7 @@ def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[E
         index = column("episodes")[i]
         steps, seed = column("steps")[i], column("seeds")[i]
         episodes.append(
-            Episode(
+            StoredEpisode(
                 suite,
                 name,
                 "",
@@ -333,7 +333,7 @@ def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[E
     errors = metrics.get("errors") or []
     for error in errors:
         episodes.append(
-            Episode(
+            StoredEpisode(
                 suite, name, "", int(error["episode"]), error.get("seed"), None, None, "error", error=error.get("error")
             )
         )
@@ -341,10 +341,10 @@ def _listed_task(entry: Mapping[str, Any], file: Path) -> tuple[TaskSpec, list[E
     return _bare_task(suite, name, number), episodes, int(metrics.get("n_planned", len(episodes)))
 
 
-def _set_aside(entry: Mapping[str, Any], task: TaskSpec, file: Path) -> list[Episode]:
+def _set_aside(entry: Mapping[str, Any], task: TaskSpec, file: Path) -> list[StoredEpisode]:
     """The results of one task that our file lists apart, because the run was unfinished."""
     return [
-        Episode(
+        StoredEpisode(
             suite=task.suite,
             task=task.name,
             group="",
@@ -363,9 +363,9 @@ def _set_aside(entry: Mapping[str, Any], task: TaskSpec, file: Path) -> list[Epi
     ]
 
 
-def _old_episode(entry: Mapping[str, Any], file: Path) -> Episode:
+def _old_episode(entry: Mapping[str, Any], file: Path) -> StoredEpisode:
     success = _outcome(entry["success"], file, "all/all")
-    return Episode(
+    return StoredEpisode(
         "all",
         "all",
         "",

@@ -18,7 +18,7 @@ PARTS = tuple(part.name for part in fields(Timings) if part.name != "total")
 
 
 @dataclass(frozen=True)
-class Figures:
+class Rates:
     """What one task, one suite or the whole run came to.
 
     The denominator of every mean is ``n_finished``: successes and failures, not errors, which are counted apart. Means
@@ -53,10 +53,10 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class SuiteFigures(Figures):
+class SuiteFigures(Rates):
     """A suite, with its tasks in the order of the plan."""
 
-    tasks: tuple[Figures, ...] = ()
+    tasks: tuple[Rates, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class RunSummary:
     (``TaskSpec.group``, such as LIBERO-plus's perturbations) where they have any. ``method`` made the intervals.
     ``notes`` say what makes rates doubtful, in words (``doubts``)."""
 
-    overall: Figures
+    overall: Rates
     suites: tuple[SuiteFigures, ...]
-    groups: tuple[Figures, ...] = ()
+    groups: tuple[Rates, ...] = ()
     method: str = "wilson"
     notes: tuple[str, ...] = ()
 
@@ -149,9 +149,9 @@ class _Sums:
         self.reward_sum += record.reward_sum or 0.0
         self.reward_max += record.reward_max or 0.0
 
-    def figures(self, name: str, method: str) -> Figures:
+    def figures(self, name: str, method: str) -> Rates:
         n = self.finished
-        return Figures(
+        return Rates(
             name=name,
             n_planned=self.planned,
             n_finished=n,
@@ -196,8 +196,8 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counting: Coun
             doubts.add(record)
         elif record.episode in counting.out_of_order:
             sums[(episode.suite, episode.task)].set_aside(record)
-    by_suite: dict[str, list[Figures]] = {}
-    by_group: dict[str, list[Figures]] = {}
+    by_suite: dict[str, list[Rates]] = {}
+    by_group: dict[str, list[Rates]] = {}
     for task in plan.tasks:
         figures = sums[task.key].figures(task.name, method)
         by_suite.setdefault(task.suite, []).append(figures)
@@ -211,13 +211,13 @@ def summarize(ledger: Ledger, plan: Plan, method: str = "wilson", counting: Coun
     return RunSummary(_over_tasks("overall", all_tasks, method), suites, groups, method, doubts.notes())
 
 
-def _over_tasks(name: str, tasks: Sequence[Figures], method: str) -> Figures:
+def _over_tasks(name: str, tasks: Sequence[Rates], method: str) -> Rates:
     rate: float | None = None
     interval: tuple[float, float] | None = None
     if any(task.n_finished for task in tasks):
         rate, *bounds = suite_rate([(task.n_success, task.n_finished) for task in tasks], method=method)
         interval = (bounds[0], bounds[1])
-    return Figures(
+    return Rates(
         name=name,
         n_planned=sum(task.n_planned for task in tasks),
         n_finished=sum(task.n_finished for task in tasks),

@@ -16,10 +16,10 @@ import zmq
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.scene_group import scenes_of
 from robotrials.control.heartbeat import TOKEN_VARIABLE
-from robotrials.control.joining import joining_rule, open_door
+from robotrials.control.joining import join_file, joining_rule
 from robotrials.control.messages import Job
 from robotrials.datasets.spool import clear_unfinished
-from robotrials.engine.coordinator import Coordinator, Terms
+from robotrials.engine.coordinator import Coordinator, LeaseOptions
 from robotrials.engine.early_stop import StopPlan
 from robotrials.engine.launchers.base import Launcher
 from robotrials.engine.launchers.container import ENGINES, Container, ContainerLauncher, user_in_container
@@ -30,8 +30,8 @@ from robotrials.engine.observer import Observer
 from robotrials.engine.outcomes import Outcomes
 from robotrials.engine.progress import Tally
 from robotrials.engine.queue import EpisodeQueue
-from robotrials.engine.server_pool import ServerPool, ServerTerms
-from robotrials.engine.worker_pool import Crew, WorkerPool
+from robotrials.engine.server_pool import ServerOptions, ServerPool
+from robotrials.engine.worker_pool import WorkerLayout, WorkerPool
 from robotrials.environments import folders
 from robotrials.environments.folders import PREFIX
 from robotrials.machine.gpus import gpu_of_server, visible_gpus
@@ -56,7 +56,7 @@ PolicyNote = Callable[[PolicySpec, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class Session:
+class RunSession:
     """What one session of a run is to do, and with what. ``kept_cameras`` as in ``Job``."""
 
     config: RunConfig
@@ -72,7 +72,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Places:
+class SessionPlaces:
     """Where processes of a session find it, and what they get. ``door`` is the address for other machines."""
 
     endpoint: PrivateEndpoint
@@ -81,7 +81,7 @@ class Places:
     cluster: Cluster | None
 
 
-def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy: PolicyNote) -> bool:
+def run_session(session: RunSession, ledger: Ledger, observer: Observer, on_policy: PolicyNote) -> bool:
     """Run the episodes that have no outcome in ``ledger``, until all have one or ``session.stop`` is decided; True
     when a signal ended it before.
 
@@ -121,14 +121,14 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
         router = bind_router(context, endpoint.address)
         door = also_bind(router, listen) if listen else None
         is_enough = follower.is_enough if follower is not None else lambda record: False
-        places = Places(endpoint, environment, door or endpoint.address, cluster)
+        places = SessionPlaces(endpoint, environment, door or endpoint.address, cluster)
         coordinator = Coordinator(
             plan=plan,
             queue=queue,
             outcomes=Outcomes(queue, ledger, tally, observer, is_enough),
             tally=tally,
             job=_job(session, beat_every, mark),
-            terms=Terms(mode, video_name, joining_rule(session.identity)),
+            terms=LeaseOptions(mode, video_name, joining_rule(session.identity)),
             workers=_workers(session, places),
             router=router,
             token=token,
@@ -136,7 +136,7 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
             servers=_servers(session, places, beat_every) if session.n_servers else None,
             on_policy=on_policy,
         )
-        with open_door(run_dir, door, token, mark), _stopped_by_signals(coordinator):
+        with join_file(run_dir, door, token, mark), _stopped_by_signals(coordinator):
             if door is not None:
                 observer.on_message(f"workers may join at {door}: robotrials worker --run={run_dir}")
             coordinator.run()
@@ -148,7 +148,7 @@ def run_session(session: Session, ledger: Ledger, observer: Observer, on_policy:
             cluster.close()
 
 
-def _job(session: Session, beat_every: float, mark: str) -> Job:
+def _job(session: RunSession, beat_every: float, mark: str) -> Job:
     config = session.config
     return Job(
         env=config.env,
@@ -166,7 +166,7 @@ def _job(session: Session, beat_every: float, mark: str) -> Job:
     )
 
 
-def _on_cluster(session: Session, cluster: Cluster, observer: Observer, n_pending: int) -> Session:
+def _on_cluster(session: RunSession, cluster: Cluster, observer: Observer, n_pending: int) -> RunSession:
     """The session where its Ray cluster can reach it, with as many workers as there is room for unless that was said.
 
     Raises:
@@ -179,7 +179,7 @@ def _on_cluster(session: Session, cluster: Cluster, observer: Observer, n_pendin
     scenes = scenes_of(session.benchmark)
     if not n_workers:
         n_workers = max(1, min(cluster.n_workers(session.n_servers) * scenes, n_pending))
-    asked = f"{Crew(n_workers, scenes).n_processes} worker(s) of {cluster.worker_demand()}"
+    asked = f"{WorkerLayout(n_workers, scenes).n_processes} worker(s) of {cluster.worker_demand()}"
     if session.n_servers:
         asked += f", {session.n_servers} policy server(s) of {cluster.server_demand()}"
     observer.on_message(f"{words}; asked for: {asked}. What has no room waits for it")
@@ -187,18 +187,18 @@ def _on_cluster(session: Session, cluster: Cluster, observer: Observer, n_pendin
     return replace(session, config=config, n_workers=n_workers)
 
 
-def _workers(session: Session, places: Places) -> WorkerPool:
+def _workers(session: RunSession, places: SessionPlaces) -> WorkerPool:
     launcher = _launcher(session, places)
     here = session.config.eval.runtime == "local"
     at_once = max(1, available_cores() - session.n_servers) if here else None
     return WorkerPool(launcher, session.config.eval.step_timeout, _crew(session), at_once)
 
 
-def _crew(session: Session) -> Crew:
-    return Crew(session.n_workers, scenes_of(session.benchmark))
+def _crew(session: RunSession) -> WorkerLayout:
+    return WorkerLayout(session.n_workers, scenes_of(session.benchmark))
 
 
-def _launcher(session: Session, places: Places) -> Launcher:
+def _launcher(session: RunSession, places: SessionPlaces) -> Launcher:
     """Who starts the run's own workers, by ``--eval.runtime``."""
     endpoint, environment = places.endpoint, places.environment
     config, benchmark, rendering = session.config, session.benchmark, session.rendering
@@ -249,7 +249,7 @@ def _from_here(environment: Mapping[str, str]) -> dict[str, str]:
     return {TOKEN_VARIABLE: environment[TOKEN_VARIABLE], "PYTHONPATH": path}
 
 
-def _servers(session: Session, places: Places, beat_every: float) -> ServerPool:
+def _servers(session: RunSession, places: SessionPlaces, beat_every: float) -> ServerPool:
     """Policy servers on Unix sockets beside the coordinator's, or on a cluster."""
     config, endpoint, cluster = session.config, places.endpoint, places.cluster
     module, logs = "robotrials.serving.process", session.run_dir / "logs"
@@ -274,7 +274,7 @@ def _servers(session: Session, places: Places, beat_every: float) -> ServerPool:
             lambda name: gpu_of_server(slot_of(name), gpus, device),
         )
     far = cluster is not None
-    terms = ServerTerms(config.policy, config.eval.exact, addresses, beat_every, config.eval.step_timeout, far)
+    terms = ServerOptions(config.policy, config.eval.exact, addresses, beat_every, config.eval.step_timeout, far)
     return ServerPool(terms, launcher)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from robotrials.benchmarks.scene_group import scenes_of
 from robotrials.engine.early_stop import describe_stop
 from robotrials.engine.observer import Observer
-from robotrials.engine.worker_pool import Crew
+from robotrials.engine.worker_pool import WorkerLayout
 from robotrials.errors import IdentityError, LedgerError
 from robotrials.policies.base import PolicySpec
 from robotrials.results.counting import Counting, what_counts
@@ -26,7 +26,7 @@ from robotrials.results.export.eval_info import write_exports
 from robotrials.results.ledger import Ledger
 from robotrials.results.rundir import RunDirectory, differences, identity_hash
 from robotrials.results.summary import RunSummary, summarize
-from robotrials.run.assembly import Session, run_session
+from robotrials.run.assembly import RunSession, run_session
 from robotrials.run.dataset import DatasetMade, claim, make_dataset
 from robotrials.run.description import describe_run
 from robotrials.run.directory import clear, removed_when_refused
@@ -144,7 +144,7 @@ def _run_missing(
         directory.write_run_json(described)
 
     try:
-        work = Session(
+        work = RunSession(
             replace(prepared.config, policy=prepared.policy),
             prepared.plan,
             prepared.benchmark,
@@ -169,7 +169,7 @@ def _run_missing(
 def _tasks_at_once(prepared: PreparedRun) -> int:
     """How many tasks the queue has in work at a time: a process stays with one, unless it goes round by round. It fixes
     the order by which an unfinished run is judged (``results/counting.py``)."""
-    n_processes = Crew(prepared.n_workers, scenes_of(prepared.benchmark)).n_processes
+    n_processes = WorkerLayout(prepared.n_workers, scenes_of(prepared.benchmark)).n_processes
     in_rounds = prepared.stop is not None or prepared.config.eval.order != "longest"
     return len(prepared.plan.tasks) if in_rounds or not n_processes else n_processes
 

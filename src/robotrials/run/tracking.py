@@ -20,7 +20,7 @@ from robotrials.engine.observer import Observer, Progress
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.install import install_command
 from robotrials.plan.config import RunConfig, WandbSettings
-from robotrials.results.summary import Figures, RunSummary
+from robotrials.results.summary import Rates, RunSummary
 from robotrials.stats.sequential import unfinished_sequence
 
 _EVERY_S = 15.0
@@ -153,7 +153,7 @@ def _new_id(described: Mapping[str, Any]) -> str:
     return f"{str(described.get('identity_hash', ''))[:8]}{uuid.uuid4().hex[:8]}"
 
 
-def _figures(prefix: str, figures: Figures) -> dict[str, float | int]:
+def _figures(prefix: str, figures: Rates) -> dict[str, float | int]:
     values: dict[str, float | int] = {
         f"{prefix}/n_success": figures.n_success,
         f"{prefix}/n_episodes": figures.n_finished,

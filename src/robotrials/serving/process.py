@@ -19,7 +19,7 @@ import numpy as np
 import zmq
 
 from robotrials.benchmarks.base import Env, Observation
-from robotrials.control.heartbeat import TOKEN_VARIABLE, Pulse, live_with, start_heart
+from robotrials.control.heartbeat import TOKEN_VARIABLE, Heartbeat, live_with, start_heartbeat
 from robotrials.control.messages import WORKER_TALK, Hello, Refused, Serve, Serving
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.machine.threads import available_cores
@@ -43,8 +43,8 @@ def serve(address: str, name: str, token: str, where: str, elsewhere: str | None
     message = WORKER_TALK.decode(coordinator.recv())
     if not isinstance(message, Serve):
         return
-    pulse = Pulse(phase="load")
-    start_heart(context, address, name, token, pulse, message.beat_every)
+    pulse = Heartbeat(phase="load")
+    start_heartbeat(context, address, name, token, pulse, message.beat_every)
     try:
         policy = make_policy(told_exactness(message.policy, message.exact))
         spec = policy.spec()
@@ -86,7 +86,7 @@ def _refuse(coordinator: zmq.Socket[bytes], name: str, reason: str, expected: bo
 class Beating(Policy):
     """A policy whose every call shows in the pulse: one that hangs is found by the coordinator's watchdog."""
 
-    def __init__(self, policy: Policy, pulse: Pulse) -> None:
+    def __init__(self, policy: Policy, pulse: Heartbeat) -> None:
         self._policy, self._pulse = policy, pulse
 
     def spec(self) -> PolicySpec:

@@ -21,7 +21,7 @@ from robotrials.policies.chunks import checked_session, reason_of
 from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
 from robotrials.serving.batcher import Answer, Batcher, Request
 from robotrials.serving.connections import Connections, Peer
-from robotrials.wire.arrays import Layout
+from robotrials.wire.arrays import ArrayLayout
 from robotrials.wire.envelope import encode
 from robotrials.wire.shared import SharedBytes
 from robotrials.wire.stream import ConnectionLostError, Frame
@@ -37,7 +37,7 @@ class _Client(Peer):
     """One worker's connection and what it has told."""
 
     name: str = ""
-    layout: Layout | None = None
+    layout: ArrayLayout | None = None
     memory: SharedBytes | None = None
     sessions: dict[int, Session] = field(default_factory=dict)
     failed: dict[int, tuple[str, bool]] = field(default_factory=dict)

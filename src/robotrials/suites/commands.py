@@ -17,7 +17,7 @@ from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.plan.config import option
 from robotrials.plan.options import coerce
 from robotrials.suites.registry import Suite
-from robotrials.suites.training import Training
+from robotrials.suites.training import TrainingFolder
 
 _START = {
     "smolvla": {"policy.type": "smolvla", "policy.load_vlm_weights": "true"},
@@ -76,10 +76,10 @@ class SuiteSettings:
         given = parse_forwarded(forwarded).get("steps")
         return coerce(given, int, "--steps after --") if given is not None else self.steps or suite.steps
 
-    def training(self, suite: Suite, forwarded: Sequence[str] = ()) -> Training:
+    def training(self, suite: Suite, forwarded: Sequence[str] = ()) -> TrainingFolder:
         """Where this suite is trained: ``--output_dir`` of lerobot-train, if that was forwarded, wins."""
         asked = parse_forwarded(forwarded).get("output_dir")
-        return Training(Path(asked) if asked else self.output_dir / "train" / self.job(suite))
+        return TrainingFolder(Path(asked) if asked else self.output_dir / "train" / self.job(suite))
 
 
 def train_command(suite: Suite, settings: SuiteSettings, forwarded: Sequence[str]) -> list[str]:

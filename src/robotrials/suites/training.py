@@ -12,7 +12,7 @@ from robotrials.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class TrainedCheckpoint:
     """``folder`` is ``checkpoints/<step>``; ``policy`` in it is what ``--policy.path`` takes."""
 
     step: int
@@ -24,20 +24,20 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingFolder:
     """The ``--output_dir`` of a lerobot-train, which need not exist yet."""
 
     folder: Path
 
-    def checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> list[TrainedCheckpoint]:
         """Those that are written whole, by step. ``last`` is a link to one of them and not another."""
         root = self.folder / "checkpoints"
         found = [path for path in root.iterdir() if path.name.isdigit()] if root.is_dir() else []
-        whole = [Checkpoint(int(path.name), path) for path in found if is_whole(path)]
+        whole = [TrainedCheckpoint(int(path.name), path) for path in found if is_whole(path)]
         return sorted(whole, key=lambda checkpoint: checkpoint.step)
 
     @property
-    def last(self) -> Checkpoint | None:
+    def last(self) -> TrainedCheckpoint | None:
         whole = self.checkpoints()
         return whole[-1] if whole else None
 

@@ -14,12 +14,12 @@ from robotrials.plan.config import RunConfig
 from robotrials.results.export.eval_info import strict_json
 from robotrials.results.filesystem import write_atomically
 from robotrials.suites.point import Point
-from robotrials.suites.training import Checkpoint, Training
+from robotrials.suites.training import TrainedCheckpoint, TrainingFolder
 
 CURVE, PAGE, PICTURE = "curve.json", "index.html", "curve.png"
 
 
-def run_folder(output_dir: Path, checkpoint: Checkpoint) -> Path:
+def run_folder(output_dir: Path, checkpoint: TrainedCheckpoint) -> Path:
     """Where the run of a checkpoint goes: its step, as lerobot-train writes it."""
     return output_dir / checkpoint.folder.name
 
@@ -39,15 +39,15 @@ def check_before_waiting(config: RunConfig) -> None:
     check_before_training(config)
 
 
-def config_for(config: RunConfig, checkpoint: Checkpoint, output_dir: Path) -> RunConfig:
+def config_for(config: RunConfig, checkpoint: TrainedCheckpoint, output_dir: Path) -> RunConfig:
     """The run of one checkpoint. Seed and tasks are those of ``config``, so that all play the same episodes."""
     policy = replace(config.policy, path=str(checkpoint.policy))
     return replace(config, policy=policy, output_dir=run_folder(output_dir, checkpoint))
 
 
 def arrivals(
-    training: Training, poll_s: float, once: bool, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[Checkpoint]:
+    training: TrainingFolder, poll_s: float, once: bool, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[TrainedCheckpoint]:
     """Each whole checkpoint once, by step, waiting for the next until the training has written its last.
 
     ``once`` ends with those that are there. A training that is resumed with more steps begins a new wait.

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from robotrials.tuning.costs import Figures
-from robotrials.tuning.model import Layout, Prediction, Task, bound, predict
+from robotrials.tuning.costs import MeasuredCosts
+from robotrials.tuning.model import Prediction, RunLayout, TaskLoad, bound, predict
 
 _WORTH = 1.03
 """A layout with more processes must be so much faster than one with fewer."""
@@ -29,7 +29,10 @@ class Advice:
 
 
 def advise(
-    figures: Figures, tasks: Sequence[Task], usual: Layout, may_be: Callable[[Layout], bool] = lambda layout: True
+    figures: MeasuredCosts,
+    tasks: Sequence[TaskLoad],
+    usual: RunLayout,
+    may_be: Callable[[RunLayout], bool] = lambda layout: True,
 ) -> Advice:
     """The fastest layout that fits into memory, the smallest among equals, of those that ``may_be``."""
     as_usual = predict(figures, tasks, usual)
@@ -53,11 +56,11 @@ def advise(
     return Advice(best, as_usual, bottleneck, why)
 
 
-def _size(layout: Layout) -> tuple[int, int]:
+def _size(layout: RunLayout) -> tuple[int, int]:
     return layout.workers + layout.servers, layout.max_batch or 0
 
 
-def fits(figures: Figures, prediction: Prediction) -> bool:
+def fits(figures: MeasuredCosts, prediction: Prediction) -> bool:
     """Whether the layout's processes go into the memory there is, of the machine and of its GPUs."""
     layout, room = prediction.layout, figures.gpu_memory
     on_gpu = layout.workers * (figures.worker_gpu_memory or 0.0)
@@ -65,27 +68,27 @@ def fits(figures: Figures, prediction: Prediction) -> bool:
     return prediction.memory <= _MEMORY_SHARE * figures.memory and (room is None or on_gpu <= _MEMORY_SHARE * room)
 
 
-def layouts(figures: Figures, tasks: Sequence[Task], usual: Layout) -> Iterator[Layout]:
+def layouts(figures: MeasuredCosts, tasks: Sequence[TaskLoad], usual: RunLayout) -> Iterator[RunLayout]:
     """What is tried: workers from one a core upwards, servers, and the batches that were timed."""
     episodes = sum(task.episodes for task in tasks)
     counts = sorted({min(max(1, n), episodes) for n in _worker_counts(figures.cores, usual)})
     if usual.servers == 0 or figures.server is None:
-        yield from (Layout(n) for n in counts)
+        yield from (RunLayout(n) for n in counts)
         return
     own = figures.server.own_device
     most = max(usual.servers, figures.gpus if own else figures.cores)
     batches = [None, *sorted(figures.server.other)]
     for servers in sorted({n for n in _SERVER_COUNTS if n <= most} | {usual.servers, most}):
         for batch in batches:
-            yield from (Layout(n, servers, batch) for n in counts if n >= servers)
+            yield from (RunLayout(n, servers, batch) for n in counts if n >= servers)
 
 
-def _worker_counts(cores: int, usual: Layout) -> Iterator[int]:
+def _worker_counts(cores: int, usual: RunLayout) -> Iterator[int]:
     yield from (1, usual.workers, cores // 2, cores - 1, cores, cores + 1, cores + 2, cores + 4, cores + 8)
     yield from (factor * cores for factor in range(2, _MOST_WORKERS_A_CORE + 1))
 
 
-def _bottleneck(figures: Figures, best: Prediction) -> tuple[str, str]:
+def _bottleneck(figures: MeasuredCosts, best: Prediction) -> tuple[str, str]:
     """Whatever is busy all the time; among what the cores do, what takes most of it."""
     own = {name: seconds for name, seconds in best.parts.items() if name != "infer"}
     on_cores = dict(best.parts) if figures.server is None or not figures.server.own_device else own
@@ -102,7 +105,7 @@ def _bottleneck(figures: Figures, best: Prediction) -> tuple[str, str]:
         )
     if best.pace.cores_busy > 0.85:
         return largest, f"cores are busy {busy:.0f} % of the time, {100 * share:.0f} % of it to {largest}"
-    more = Layout(best.layout.workers + 1, best.layout.servers, best.layout.max_batch)
+    more = RunLayout(best.layout.workers + 1, best.layout.servers, best.layout.max_batch)
     added = figures.worker_memory + best.memory
     if added > _MEMORY_SHARE * figures.memory and more.workers:
         return "memory", f"another worker of {math.ceil(figures.worker_memory / 2**20)} MB does not fit into memory"

@@ -70,7 +70,7 @@ class ServerCost:
 
 
 @dataclass(frozen=True)
-class Figures:
+class MeasuredCosts:
     """All that the model knows. ``costs`` by task; ``start_s`` from starting a worker until it can play, when as many
     start as there are cores; ``build_s`` to build a task's scene; ``coordinator_s`` what comes before and after."""
 

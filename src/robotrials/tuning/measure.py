@@ -31,7 +31,7 @@ from robotrials.rendering.gl import Rendering, choose_rendering, gl_environment
 from robotrials.run.assembly import slot_of
 from robotrials.run.prepare import PreparedRun
 from robotrials.run.recording import RecordRule
-from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost, by_task, cost_of
+from robotrials.tuning.costs import EpisodeCost, MeasuredCosts, ServerCost, by_task, cost_of
 from robotrials.tuning.protocol import GO, Played, ProbePolicy, ProbeWorker, told, write_task
 from robotrials.wire.envelope import Message
 from robotrials.wire.transport import new_token
@@ -49,7 +49,7 @@ _START_LIMIT_S = 600.0
 _POLL_S = 0.02
 
 
-def measure(prepared: PreparedRun, seconds: float, say: Say, coordinator_s: float = 0.0) -> Figures:
+def measure(prepared: PreparedRun, seconds: float, say: Say, coordinator_s: float = 0.0) -> MeasuredCosts:
     """Measure for about ``seconds``, besides starting and loading. Takes the machine for itself. ``coordinator_s`` is
     what planning took, as it will take again.
 
@@ -69,7 +69,7 @@ def measure(prepared: PreparedRun, seconds: float, say: Say, coordinator_s: floa
         costs = _costs(prepared.plan, workers.played, served=server is not None)
         drawn = _compare_rendering(prepared, probes, workers, seconds, say)
     gpus = _gpus()
-    return Figures(
+    return MeasuredCosts(
         cores=cores,
         memory=available_memory(),
         gpus=max(1, len(gpus)),

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost, draw_lengths
+from robotrials.tuning.costs import EpisodeCost, MeasuredCosts, ServerCost, draw_lengths
 
 _SPREAD = 0.2
 """Of the time between two looks: steps differ, and without it simulated workers march in step."""
@@ -24,7 +24,7 @@ _MOMENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Layout:
+class RunLayout:
     """``max_batch``: rows of a pass at most (None: as the policy says); ``servers`` 0: the policy is in the worker."""
 
     workers: int
@@ -59,7 +59,7 @@ def work_of(cost: EpisodeCost, filmed: float, with_policy: bool) -> Work:
     return Work(own * cost.busy, own * (1.0 - cost.busy), cost.transfer)
 
 
-def pace(work: Work, layout: Layout, cores: int, server: ServerCost | None, answer_s: float = 0.0) -> Pace:
+def pace(work: Work, layout: RunLayout, cores: int, server: ServerCost | None, answer_s: float = 0.0) -> Pace:
     """``answer_s``: what a policy elsewhere takes, which waits for nobody here."""
     if layout.servers == 0 or server is None:
         each = work.think + work.sleep + answer_s
@@ -68,7 +68,7 @@ def pace(work: Work, layout: Layout, cores: int, server: ServerCost | None, answ
     return _Simulation(work, layout, cores, server).run()
 
 
-def bound(work: Work, layout: Layout, cores: int, server: ServerCost | None, answer_s: float = 0.0) -> Pace:
+def bound(work: Work, layout: RunLayout, cores: int, server: ServerCost | None, answer_s: float = 0.0) -> Pace:
     """What no schedule of this layout can exceed: nobody waits, and every pass is of the best size."""
     if layout.servers == 0 or server is None:
         return pace(work, layout, cores, server, answer_s)
@@ -80,7 +80,7 @@ def bound(work: Work, layout: Layout, cores: int, server: ServerCost | None, ans
     return Pace(rate, 1.0, rate * on_core / cores, rate * row_s / layout.servers)
 
 
-def _cap(server: ServerCost, layout: Layout, clients: int) -> int:
+def _cap(server: ServerCost, layout: RunLayout, clients: int) -> int:
     """Rows of a pass at most."""
     limit = layout.max_batch if layout.max_batch is not None else server.max_batch
     return max(1, min(limit or clients, clients))
@@ -102,7 +102,7 @@ class _Simulation:
     has had since the beginning, and what ends next is the least of the ends on that clock.
     """
 
-    def __init__(self, work: Work, layout: Layout, cores: int, server: ServerCost) -> None:
+    def __init__(self, work: Work, layout: RunLayout, cores: int, server: ServerCost) -> None:
         self._work, self._layout, self._cores, self._cost = work, layout, cores, server
         self._draw = random.Random(0)
         self._now = self._virtual = 0.0
@@ -210,7 +210,7 @@ class _Simulation:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskLoad:
     """``episodes`` of a task are left to play, ``filmed`` of them are filmed."""
 
     name: str
@@ -223,7 +223,7 @@ class Task:
 class Prediction:
     """``wall_s`` of the whole command; ``parts`` are seconds of an average episode, by what takes them."""
 
-    layout: Layout
+    layout: RunLayout
     wall_s: float
     start_s: float
     pace: Pace
@@ -231,7 +231,9 @@ class Prediction:
     memory: float
 
 
-def predict(figures: Figures, tasks: Sequence[Task], layout: Layout, pace: Callable[..., Pace] = pace) -> Prediction:
+def predict(
+    figures: MeasuredCosts, tasks: Sequence[TaskLoad], layout: RunLayout, pace: Callable[..., Pace] = pace
+) -> Prediction:
     """The wall time of a run of ``tasks``: start, the schedule of all episodes at the steady pace, the end. With
     ``bound`` in the place of ``pace``: what it will at least be."""
     draw = random.Random(0)
@@ -275,7 +277,7 @@ def _alone(server: ServerCost) -> float:
     return server.pass_s(1, server.max_batch)
 
 
-def _mixture(figures: Figures, tasks: Sequence[Task]) -> EpisodeCost:
+def _mixture(figures: MeasuredCosts, tasks: Sequence[TaskLoad]) -> EpisodeCost:
     """The cost of the plan's average episode."""
     total = sum(task.episodes for task in tasks)
     costs = [(task.episodes / total, figures.cost(task.name, task.max_steps)) for task in tasks]
@@ -295,7 +297,7 @@ def _mixture(figures: Figures, tasks: Sequence[Task]) -> EpisodeCost:
     )
 
 
-def _start(figures: Figures, layout: Layout) -> float:
+def _start(figures: MeasuredCosts, layout: RunLayout) -> float:
     """As many workers as there are cores start in ``start_s``; more take turns, and what counts is the average of them.
     A server loads beside them."""
     spare = max(1, figures.cores - layout.servers)

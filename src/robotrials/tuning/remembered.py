@@ -25,18 +25,18 @@ from robotrials.results.filesystem import write_atomically
 from robotrials.run.prepare import PreparedRun
 from robotrials.run.recording import RecordRule
 from robotrials.tuning.advise import advise
-from robotrials.tuning.costs import EpisodeCost, Figures, ServerCost
-from robotrials.tuning.model import Layout, Task
+from robotrials.tuning.costs import EpisodeCost, MeasuredCosts, ServerCost
+from robotrials.tuning.model import RunLayout, TaskLoad
 
 log = logging.getLogger(__name__)
 
 _FORMAT = 1
 
 
-def plan_tasks(prepared: PreparedRun) -> list[Task]:
+def plan_tasks(prepared: PreparedRun) -> list[TaskLoad]:
     """The plan as the model takes it."""
     rule = RecordRule.parse(prepared.config.eval.record)
-    found = {task.key: Task(task.name, 0, task.max_steps) for task in prepared.plan.tasks}
+    found = {task.key: TaskLoad(task.name, 0, task.max_steps) for task in prepared.plan.tasks}
     for episode in prepared.plan:
         task = found[(episode.suite, episode.task)]
         filmed = task.filmed + (rule.mode(episode) != "no")
@@ -44,7 +44,7 @@ def plan_tasks(prepared: PreparedRun) -> list[Task]:
     return [task for task in found.values() if task.episodes]
 
 
-def remember(prepared: PreparedRun, figures: Figures) -> Path:
+def remember(prepared: PreparedRun, figures: MeasuredCosts) -> Path:
     """Keep ``figures`` for runs whose steps and passes cost the same; the file's path.
 
     Raises:
@@ -73,9 +73,9 @@ def laid_out(prepared: PreparedRun) -> tuple[PreparedRun, str | None]:
     if known is None or (known[0].server is None) != (prepared.n_servers == 0):
         return prepared, None
     figures, measured_at = known
-    usual = Layout(prepared.n_workers, prepared.n_servers)
+    usual = RunLayout(prepared.n_workers, prepared.n_servers)
 
-    def may_be(layout: Layout) -> bool:
+    def may_be(layout: RunLayout) -> bool:
         # Another batch would make another run of it.
         return layout.max_batch is None and layout.servers == (settings.policy_servers or layout.servers)
 
@@ -111,7 +111,7 @@ def _path(costs: Mapping[str, Any]) -> Path:
     return home() / "tuning" / f"{digest}.json"
 
 
-def _read(path: Path) -> tuple[Figures, float] | None:
+def _read(path: Path) -> tuple[MeasuredCosts, float] | None:
     """The figures and when they were measured; None from a file that is damaged, which is no reason not to run."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def _read(path: Path) -> tuple[Figures, float] | None:
             name: EpisodeCost(**{**cost, "lengths": tuple(cost["lengths"])}) for name, cost in found["costs"].items()
         }
         now = {"costs": costs, "server": server, "memory": available_memory()}
-        return Figures(**{**found, **now}), float(kept["measured_at"])
+        return MeasuredCosts(**{**found, **now}), float(kept["measured_at"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         log.warning("what `robotrials tune` kept in %s cannot be read, so it is not used: %s", path, error)
         return None

@@ -15,7 +15,7 @@ from pathlib import Path
 from robotrials.benchmarks.base import Env
 from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scoring import scoring_of
-from robotrials.control.heartbeat import Pulse
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.errors import VideoError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
@@ -85,7 +85,7 @@ class WorkerProbe:
         limit = min(room, episode.max_steps)
         video = EpisodeVideo(self._scratch / "probe.mp4", task.control_hz, self._task.record_fps) if filmed else None
         scoring = scoring_of(self._benchmark)
-        rollout = Rollout(env, self._policy, task, self._task.rename_map, Pulse(), scoring=scoring)
+        rollout = Rollout(env, self._policy, task, self._task.rename_map, Heartbeat(), scoring=scoring)
         cpu, queued = time.process_time(), _queued_s()
         record = rollout.run(replace(episode, max_steps=limit), 1, "probe", video)
         began = time.perf_counter()

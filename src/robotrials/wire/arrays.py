@@ -37,14 +37,14 @@ class ArrayHeader:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayLayout:
     """Where each array lies in ``n_bytes`` bytes. Made by ``of``; a peer's is to be ``check``-ed before use."""
 
     arrays: tuple[ArrayHeader, ...]
     n_bytes: int
 
     @classmethod
-    def of(cls, arrays: Mapping[str, AnyArray]) -> Layout:
+    def of(cls, arrays: Mapping[str, AnyArray]) -> ArrayLayout:
         """Lay ``arrays`` out one after the other, each at a multiple of 64 bytes.
 
         Raises:

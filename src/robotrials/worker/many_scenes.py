@@ -1,7 +1,7 @@
 """Several scenes in one process: the simulator in one thread, and a player for each of its slots in another.
 
 Simulators that step many scenes at once must be driven by the thread that made them, and move all scenes together;
-players know nothing of this. Each has a ``Place``, asks it for a scene of the task it is to play, plays an episode
+players know nothing of this. Each has a ``SceneSlot``, asks it for a scene of the task it is to play, plays an episode
 there, and leaves. The stage steps once when every slot with an episode has said what to do, and builds another task's
 scenes when nobody plays any more in those that stand.
 """
@@ -42,10 +42,10 @@ class _Request:
     answer: Future[Any]
 
 
-class Place:
+class SceneSlot:
     """Slot ``slot`` of a stage, for the player in it."""
 
-    def __init__(self, slot: int, stage: Stage) -> None:
+    def __init__(self, slot: int, stage: SceneHost) -> None:
         self.slot = slot
         self._stage = stage
         self.is_waiting: Callable[[], None] = lambda: None
@@ -87,7 +87,7 @@ class Place:
 class SlotEnv(Env):
     """The scene of one slot, as the environment that its player knows."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SceneSlot) -> None:
         self._place = place
 
     def reset(self, episode: EpisodeSpec) -> None:
@@ -106,11 +106,11 @@ class SlotEnv(Env):
         return frame
 
     def close(self) -> None:
-        """As ``Place.leave``: the simulator is the stage's to close."""
+        """As ``SceneSlot.leave``: the simulator is the stage's to close."""
         self._place.leave()
 
 
-class Stage:
+class SceneHost:
     """``n_slots`` places, and the simulator they share.
 
     When a step raises, every player that was waiting for it gets the exception, and so does each that goes on in these
@@ -142,14 +142,14 @@ class Stage:
         self._requests.put(request)
         return moves
 
-    def run(self, players: Sequence[Callable[[Place], None]]) -> None:
+    def run(self, players: Sequence[Callable[[SceneSlot], None]]) -> None:
         """Run ``players[k]`` in slot k, and the simulator in this thread, until all have returned.
 
         Raises:
             BaseException: what a player raised, once all have ended; the first slot's, if several did.
         """
         errors: dict[int, BaseException] = {}
-        places = [Place(slot, self) for slot in range(self._n_slots)]
+        places = [SceneSlot(slot, self) for slot in range(self._n_slots)]
         threads = [
             threading.Thread(target=_play, args=(player, place, errors), name=f"slot-{place.slot}", daemon=True)
             for player, place in zip(players, places, strict=True)
@@ -261,7 +261,7 @@ class Stage:
             log.error("closing the scenes failed\n%s", traceback.format_exc())
 
 
-def _play(player: Callable[[Place], None], place: Place, errors: dict[int, BaseException]) -> None:
+def _play(player: Callable[[SceneSlot], None], place: SceneSlot, errors: dict[int, BaseException]) -> None:
     try:
         player(place)
     except BaseException as error:  # noqa: BLE001  raised by run, in the caller's thread

@@ -22,7 +22,7 @@ from robotrials.control.heartbeat import TOKEN_VARIABLE, live_with
 from robotrials.control.messages import scene_names
 from robotrials.rendering.gl import gl_environment
 from robotrials.worker import worker
-from robotrials.worker.many_scenes import Place, Stage
+from robotrials.worker.many_scenes import SceneHost, SceneSlot
 from robotrials.worker.worker import Worker
 
 
@@ -31,10 +31,10 @@ def _leave(workers: Sequence[Worker]) -> None:
         each.leave()
 
 
-def _to_the_end(member: Worker) -> Callable[[Place], None]:
+def _to_the_end(member: Worker) -> Callable[[SceneSlot], None]:
     """The worker as one of several: if it fails, its process ends, as that of one alone does."""
 
-    def run(place: Place) -> None:
+    def run(place: SceneSlot) -> None:
         try:
             member.run(place)
         except BaseException:  # noqa: BLE001  whatever it is, it is told and ends the process
@@ -79,7 +79,7 @@ def main() -> None:
     if len(workers) == 1:
         workers[0].run()
     else:
-        Stage(len(workers)).run([_to_the_end(each) for each in workers])
+        SceneHost(len(workers)).run([_to_the_end(each) for each in workers])
     sys.stderr.flush()
     # Environments are closed; what the interpreter would tear down now is only libraries' globals, whose order of
     # destruction is where EGL and OSMesa print their tracebacks.

@@ -14,7 +14,7 @@ import numpy as np
 
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.benchmarks.scoring import Scoring
-from robotrials.control.heartbeat import Pulse
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.datasets.spool import EpisodeSpool
 from robotrials.errors import ContractError, NoPictureError, RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
@@ -27,10 +27,10 @@ from robotrials.results.record import EndReason, EpisodeRecord, Timings
 from robotrials.results.video import EpisodeVideo
 from robotrials.worker.finite import FiniteCheck
 from robotrials.worker.score import Score
-from robotrials.worker.signal_monitor import WATCHED_EPISODES, Witness
+from robotrials.worker.signal_monitor import WATCHED_EPISODES, SignalMonitor
 
 
-class Eyes:
+class ObservationWindow:
     """What the policy sees: the keys it reads, under the names it knows, over its last ``n_obs_steps`` steps.
 
     ``kept`` are cameras that are drawn besides; with it, even if empty, ``seen`` is filled for a policy that reads
@@ -120,7 +120,7 @@ class Rollout:
         policy: Policy,
         task: TaskSpec,
         rename_map: Mapping[str, str],
-        pulse: Pulse,
+        pulse: Heartbeat,
         seeds_globals: bool = True,
         scoring: Scoring | None = None,
         refuses_nonfinite: bool = False,
@@ -158,7 +158,7 @@ class Rollout:
         env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
         started_at, began = time.time(), clock()
         finite = self.finite = FiniteCheck(task, self._refuses_nonfinite)
-        eyes = Eyes(spec, task, self._rename_map, None if spool is None else spool.cameras, finite)
+        eyes = ObservationWindow(spec, task, self._rename_map, None if spool is None else spool.cameras, finite)
         if self._seeds_globals:
             seed_global_generators(episode)
         pulse.step = 0
@@ -175,7 +175,7 @@ class Rollout:
         reset_s, simulate_s, render_s, infer_s, wait_s, film_s = mark - began, 0.0, 0.0, 0.0, 0.0, 0.0
 
         step, looks, video_renders = 0, 0, 0
-        witness = Witness(task.action) if episode.index < WATCHED_EPISODES and end is None else None
+        witness = SignalMonitor(task.action) if episode.index < WATCHED_EPISODES and end is None else None
         if end is None:
             eyes.look(env, 0)
         while end is None:
@@ -253,7 +253,9 @@ class Rollout:
             signals=None if witness is None else witness.signals(),
         )
 
-    def _film(self, video: EpisodeVideo, eyes: Eyes, step: int, mark: float, renders: int) -> tuple[float, int, float]:
+    def _film(
+        self, video: EpisodeVideo, eyes: ObservationWindow, step: int, mark: float, renders: int
+    ) -> tuple[float, int, float]:
         """Give the video this step's picture, drawn anew only if the policy has not just seen it. No film ends an
         episode: one that cannot be drawn is given up, with the reason."""
         frame = eyes.frame(self._task.record_key, step)

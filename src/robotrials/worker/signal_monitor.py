@@ -17,7 +17,7 @@ _EVERY = 8
 """Of an image every eighth row and column are looked at."""
 
 
-class Witness:
+class SignalMonitor:
     """Told of every chunk that is played and of every observation that is looked at; changes neither."""
 
     def __init__(self, action: ActionSpec) -> None:

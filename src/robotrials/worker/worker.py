@@ -27,8 +27,8 @@ from robotrials.control.heartbeat import (
     ENDING,
     UNFIT,
     UNREACHED,
-    Pulse,
-    start_heart,
+    Heartbeat,
+    start_heartbeat,
 )
 from robotrials.control.messages import (
     REASON,
@@ -58,7 +58,7 @@ from robotrials.results.video import EpisodeVideo
 from robotrials.wire.envelope import Message
 from robotrials.wire.stream import ConnectionLostError
 from robotrials.wire.transport import connect_dealer, send
-from robotrials.worker.many_scenes import Place
+from robotrials.worker.many_scenes import SceneSlot
 from robotrials.worker.rollout import Rollout
 
 log = logging.getLogger(__name__)
@@ -95,12 +95,12 @@ class Worker:
         self._sends_files = False
         self._context = context or zmq.Context()
         self._socket = connect_dealer(self._context, address)
-        self._pulse = Pulse()
+        self._pulse = Heartbeat()
         self._task: TaskSpec | None = None
         self._env: Env | None = None
-        self._place: Place | None = None
+        self._place: SceneSlot | None = None
 
-    def run(self, place: Place | None = None) -> None:
+    def run(self, place: SceneSlot | None = None) -> None:
         """Until the coordinator says stop. ``place``: where it plays if its process has several scenes."""
         if place is not None:
             self._place = place
@@ -116,7 +116,7 @@ class Worker:
             return
         job = cast(Job, _expect(first, Job))
         self._pulse.hung_s = job.hung_s if self._apart else None
-        start_heart(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._apart)
+        start_heartbeat(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._apart)
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)

@@ -13,7 +13,7 @@ from robotrials.benchmarks.registry import make_benchmark
 from robotrials.benchmarks.scene_group import OneScene
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import EnvChoice
-from robotrials.worker.many_scenes import Place, Stage
+from robotrials.worker.many_scenes import SceneHost, SceneSlot
 from tests.benchmarks.scenes import episode
 
 ENV = '''"""A stand-in for env.py of Isaac Lab-Arena: scenes that all move with every step, and reset one by one."""
@@ -111,7 +111,7 @@ def test_slots_are_reset_one_by_one_and_stepped_together(folder: Path) -> None:
     assert not benchmark.exact_together
     steps: dict[int, list[float]] = {}
 
-    def player(place: Place) -> None:
+    def player(place: SceneSlot) -> None:
         for seed in (10 + place.slot, 20 + place.slot):
             env = place.take(benchmark, task)
             env.reset(episode(task, seed))
@@ -119,7 +119,7 @@ def test_slots_are_reset_one_by_one_and_stepped_together(folder: Path) -> None:
             steps[seed] = rewards
             place.leave()
 
-    Stage(benchmark.scenes).run([player] * 3)
+    SceneHost(benchmark.scenes).run([player] * 3)
     for seed, rewards in steps.items():
         start, pace = np.random.RandomState(seed).rand(2)[0], 0.1 * (seed % 10 + 1) + 0.01
         assert rewards == pytest.approx([start + pace * (k + 1) for k in range(len(rewards))], rel=1e-4)

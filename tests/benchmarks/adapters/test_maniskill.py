@@ -22,7 +22,7 @@ from robotrials.plan.task import TaskSpec
 from robotrials.results.ledger import Ledger
 from robotrials.run.execute import execute
 from robotrials.run.prepare import prepare
-from robotrials.worker.many_scenes import Place, Stage
+from robotrials.worker.many_scenes import SceneHost, SceneSlot
 from tests.benchmarks.scenes import digest, episode, in_a_fresh_process, make
 
 CAMERA = "observation.images.base_camera"
@@ -282,11 +282,11 @@ def test_several_scenes_in_one_process_play_as_one_alone() -> None:
     scene.close()
     together: dict[int, str] = {}
 
-    def player(place: Place) -> None:
+    def player(place: SceneSlot) -> None:
         together[place.slot] = digest(task, place.take(benchmark, task), place.slot + 1, _blindly, 30)
         place.leave()
 
-    Stage(benchmark.scenes).run([player] * 3)
+    SceneHost(benchmark.scenes).run([player] * 3)
     assert [together[slot] for slot in range(3)] == alone
 
 

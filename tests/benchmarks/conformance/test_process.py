@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from robotrials.benchmarks.conformance.checks import Settings
+from robotrials.benchmarks.conformance.checks import CheckSettings
 from robotrials.benchmarks.conformance.process import check
 from robotrials.benchmarks.conformance.promises import PROMISES
 from robotrials.benchmarks.conformance.trace import Trace, first_difference
@@ -19,7 +19,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice
 from tests.benchmarks.broken import Faulty, FaultyEnv
 
-QUICK = Settings(episodes=3, steps=12, expert=False)
+QUICK = CheckSettings(episodes=3, steps=12, expert=False)
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,9 @@ WORDS = {
 
 @pytest.mark.parametrize("promise", WORDS)
 def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -> None:
-    settings = QUICK if promise in ("memory", "rebuilt") else Settings(episodes=3, steps=12, expert=False, memory=0)
+    settings = (
+        QUICK if promise in ("memory", "rebuilt") else CheckSettings(episodes=3, steps=12, expert=False, memory=0)
+    )
     report = check(faulty(promise), settings)
     found = {finding.promise: finding.detail for finding in report.broken}
     assert promise in found, report
@@ -97,7 +99,7 @@ def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -
 def test_what_shows_only_in_the_middle_of_an_episode_breaks_its_own_promise_alone(
     fault: str, promise: str, words: str
 ) -> None:
-    report = check(faulty(fault), Settings(episodes=2, steps=8, expert=False, memory=0))
+    report = check(faulty(fault), CheckSettings(episodes=2, steps=8, expert=False, memory=0))
     found = {finding.promise: finding.detail for finding in report.broken}
     assert list(found) == [promise], report
     assert re.search(words, found[promise]), found[promise]
@@ -119,7 +121,7 @@ def test_not_a_number_equals_itself() -> None:
 
 def test_too_few_episodes_to_compare_are_refused() -> None:
     with pytest.raises(ConfigError, match="at least 2 episodes"):
-        check(faulty(""), Settings(episodes=1))
+        check(faulty(""), CheckSettings(episodes=1))
 
 
 WORDS_OF_THE_LINE = ["check-env", "tests.benchmarks.broken:Faulty", "--steps=10", "--memory=0"]
@@ -184,14 +186,14 @@ def test_a_missing_sentence_names_the_flag_where_there_is_one(capsys: pytest.Cap
 
 
 def test_success_that_is_lost_again_is_told_with_the_flag_that_counts_the_end() -> None:
-    report = check(faulty("lost"), Settings(episodes=2, steps=12, expert=False, memory=0))
+    report = check(faulty("lost"), CheckSettings(episodes=2, steps=12, expert=False, memory=0))
     assert not report.broken, report
     (found,) = [finding for finding in report.findings if finding.promise == "success"]
     assert "2 of 2 episodes succeeded; 2 were not solved any more at the last step: --env.success=end" in found.detail
 
 
 def test_one_that_was_made_to_draw_nothing_breaks_no_promise() -> None:
-    report = check(faulty("no picture by design"), Settings(episodes=2, steps=8, expert=False, memory=0))
+    report = check(faulty("no picture by design"), CheckSettings(episodes=2, steps=8, expert=False, memory=0))
     assert not report.broken, report
     assert [f.detail for f in report.findings if f.promise == "picture"] == [
         "Faulty draws nothing; videos are left out"
@@ -199,7 +201,7 @@ def test_one_that_was_made_to_draw_nothing_breaks_no_promise() -> None:
 
 
 def test_an_exception_of_the_simulators_own_is_a_failure_when_it_is_named() -> None:
-    settings = Settings(episodes=2, steps=8, expert=False, memory=0)
+    settings = CheckSettings(episodes=2, steps=8, expert=False, memory=0)
     name = "tests.benchmarks.broken.OutOfReach"
     broken = {finding.promise: finding.detail for finding in check(faulty("raises"), settings).broken}
     assert (

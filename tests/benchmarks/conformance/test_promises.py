@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robotrials.benchmarks import registry
-from robotrials.benchmarks.conformance.checks import Settings
+from robotrials.benchmarks.conformance.checks import CheckSettings
 from robotrials.benchmarks.conformance.process import check
 from robotrials.benchmarks.conformance.promises import PROMISES
 from robotrials.plan.config import EnvChoice
@@ -29,8 +29,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 if LIBERO_PLUS := os.environ.get("LIBERO_PLUS_ROOT"):  # a checkout, with assets that no package index holds
     OPTIONS["libero_plus"] = {"task": "libero_object", "task_ids": "0,1", "root": LIBERO_PLUS, **SMALL}
 
-SMOKE = Settings(episodes=2, steps=10, memory=0)
-WHOLE = Settings(episodes=3, steps=60, memory=50, memory_seconds=240, tasks=2)
+SMOKE = CheckSettings(episodes=2, steps=10, memory=0)
+WHOLE = CheckSettings(episodes=3, steps=60, memory=50, memory_seconds=240, tasks=2)
 
 
 def here() -> list[str]:

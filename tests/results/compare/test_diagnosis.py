@@ -8,7 +8,7 @@ import pytest
 from robotrials.plan.task import ActionSpec, Feature, TaskSpec
 from robotrials.results.compare.diagnosis import failure_clusters, look_at_first
 from robotrials.results.record import Signals
-from robotrials.results.stored import Episode
+from robotrials.results.stored import StoredEpisode
 
 TASK = TaskSpec(
     *("s", "push", 0, "push it", 200, 20.0),
@@ -19,9 +19,9 @@ FINE = Signals((-0.4, -0.9), (0.5, 0.8), 0.1)
 POLICY: dict[str, Any] = {"n_action_steps": 8, "observations": {"observation.image": None}}
 
 
-def episode(index: int, success: bool | None = False, task: str = "push", state: int | None = None) -> Episode:
+def episode(index: int, success: bool | None = False, task: str = "push", state: int | None = None) -> StoredEpisode:
     end = {True: "success", False: "time_limit", None: "error"}[success]
-    return Episode("s", task, "", index, 1000 + index, state, success, end, 200)
+    return StoredEpisode("s", task, "", index, 1000 + index, state, success, end, 200)
 
 
 def look(signals: list[Signals], policy: dict[str, Any] | None = None, options: dict[str, Any] | None = None) -> str:

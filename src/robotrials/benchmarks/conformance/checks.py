@@ -33,7 +33,7 @@ from robotrials.plan.task_check import checked
 
 
 @dataclass(frozen=True)
-class Settings:
+class CheckSettings:
     """How thoroughly to look."""
 
     episodes: int = option(3, "episodes that are compared")
@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PromiseResult:
     """What came of one promise: ``kept`` True or False, None where it could not be tried; ``detail`` says where and by
     how much, or what was measured."""
 
@@ -77,7 +77,7 @@ class TaskChecker:
     it has measured, or raises ``Broken``."""
 
     choice: EnvChoice
-    settings: Settings
+    settings: CheckSettings
     benchmark: Benchmark
     number: int
     env: Env | None = None
@@ -93,7 +93,7 @@ class TaskChecker:
         self._scratch = tempfile.TemporaryDirectory(prefix="robotrials-check-")
         self._fresh: tuple[list[Trace], str, str] | None = None
 
-    def run(self, on_begin: Callable[[str, str], None]) -> Iterator[Finding]:
+    def run(self, on_begin: Callable[[str, str], None]) -> Iterator[PromiseResult]:
         with self._scratch:
             for promise in PROMISES:
                 on_begin(self.task.name, promise)
@@ -108,7 +108,7 @@ class TaskChecker:
                 except Exception as error:  # noqa: BLE001  whatever the benchmark raises breaks the promise being tried
                     kept, detail = False, f"{type(error).__name__}: {error}{_meant(error)}"
                     self._drop_env()
-                yield Finding(self.task.name, promise, kept, detail)
+                yield PromiseResult(self.task.name, promise, kept, detail)
 
     # -- what it says of itself
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from robotrials.benchmarks.child_process import keep_to_itself
-from robotrials.benchmarks.conformance.checks import Finding, Settings, TaskChecker
+from robotrials.benchmarks.conformance.checks import CheckSettings, PromiseResult, TaskChecker
 from robotrials.benchmarks.registry import benchmark_class, make_benchmark, require_installed
 from robotrials.errors import ConfigError
 from robotrials.plan.config import EnvChoice
@@ -26,10 +26,10 @@ from robotrials.plan.config import EnvChoice
 class Report:
     """All findings, in the order in which they were made."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PromiseResult, ...]
 
     @property
-    def broken(self) -> list[Finding]:
+    def broken(self) -> list[PromiseResult]:
         return [finding for finding in self.findings if finding.kept is False]
 
     def __str__(self) -> str:
@@ -38,8 +38,8 @@ class Report:
 
 def check(
     choice: EnvChoice,
-    settings: Settings | None = None,
-    on_finding: Callable[[Finding], None] = lambda finding: None,
+    settings: CheckSettings | None = None,
+    on_finding: Callable[[PromiseResult], None] = lambda finding: None,
     on_begin: Callable[[str, str], None] = lambda task, promise: None,
 ) -> Report:
     """Try every promise of the benchmark that ``choice`` names, in this process and in fresh ones of this interpreter.
@@ -47,12 +47,12 @@ def check(
     Raises:
         ConfigError: the benchmark or its options do not exist, or it is not installed here.
     """
-    settings = settings or Settings()
+    settings = settings or CheckSettings()
     if settings.episodes < 2 or settings.steps < 2:
         raise ConfigError("check-env compares at least 2 episodes of 2 steps")
     require_installed(benchmark_class(choice.type))
     benchmark = make_benchmark(choice)
-    findings: list[Finding] = []
+    findings: list[PromiseResult] = []
     for number in range(min(settings.tasks, len(benchmark.tasks()))):
         checker = TaskChecker(choice, settings, benchmark, number)
         for finding in checker.run(on_begin):
@@ -76,7 +76,7 @@ def main() -> None:
         try:
             check(
                 EnvChoice(order["type"], order["options"]),
-                Settings(**order["settings"]),
+                CheckSettings(**order["settings"]),
                 lambda finding: tell("finding", asdict(finding)),
                 lambda task, promise: tell("begin", [task, promise]),
             )

@@ -13,7 +13,7 @@ from robotrials.datasets.analysis.chunks import Chunks, aligned, cut, permuted
 from robotrials.datasets.analysis.fitting import Fitters
 from robotrials.datasets.analysis.lengths import Density, length_density
 from robotrials.datasets.analysis.modes import MIN_CHUNKS, ModeCount, count_modes, most_modes, peaks
-from robotrials.datasets.analysis.reading import Episode, read_episodes
+from robotrials.datasets.analysis.reading import DatasetEpisode, read_episodes
 from robotrials.datasets.analysis.settings import AnalysisSettings
 from robotrials.datasets.analysis.spread import Spread, ratio, spread
 from robotrials.errors import ConfigError, DatasetError
@@ -89,7 +89,7 @@ class _Set:
     catalogue: Catalogue
     lengths: np.ndarray
     kept: int
-    episodes: Sequence[Episode]
+    episodes: Sequence[DatasetEpisode]
     progress: str
 
 
@@ -245,7 +245,7 @@ _MOST_TASKS = 20
 """Tasks whose modes are counted: those with the most episodes."""
 
 
-def _tasks(episodes: Sequence[Episode]) -> dict[str, np.ndarray]:
+def _tasks(episodes: Sequence[DatasetEpisode]) -> dict[str, np.ndarray]:
     """The positions of each task's episodes, the task with the most episodes first."""
     members: dict[str, list[int]] = {}
     for position, episode in enumerate(episodes):

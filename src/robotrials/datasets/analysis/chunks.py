@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotrials.datasets.analysis.reading import Episode
+from robotrials.datasets.analysis.reading import DatasetEpisode
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ def band_of(progress: np.ndarray, bands: int) -> np.ndarray:
     return np.minimum((np.asarray(progress) * bands).astype(np.int64), bands - 1)
 
 
-def cut(episodes: Sequence[Episode], chunk: int, stride: int, bands: int) -> Chunks:
+def cut(episodes: Sequence[DatasetEpisode], chunk: int, stride: int, bands: int) -> Chunks:
     """All chunks of ``chunk`` frames that begin every ``stride`` frames; a shorter episode has none."""
     pieces = [_starts(len(episode.progress), chunk, stride) for episode in episodes]
     owner = np.repeat(np.arange(len(episodes)), [len(starts) for starts in pieces])
     return _take(episodes, owner, np.concatenate(pieces) if pieces else np.zeros(0, np.int64), chunk, bands)
 
 
-def aligned(episodes: Sequence[Episode], chunk: int, bands: int) -> Chunks:
+def aligned(episodes: Sequence[DatasetEpisode], chunk: int, bands: int) -> Chunks:
     """At most one chunk an episode and band: the one whose middle frame is nearest to the middle of the band.
 
     Chunks of a fixed stride come at a few fixed times of episodes that are equally long, and are then as many clusters
@@ -62,7 +62,7 @@ def _starts(length: int, chunk: int, stride: int) -> np.ndarray:
     return np.arange(0, max(0, length - chunk + 1), stride)
 
 
-def _take(episodes: Sequence[Episode], owner: np.ndarray, start: np.ndarray, chunk: int, bands: int) -> Chunks:
+def _take(episodes: Sequence[DatasetEpisode], owner: np.ndarray, start: np.ndarray, chunk: int, bands: int) -> Chunks:
     n_joints = episodes[0].actions.shape[1] if episodes else 0
     actions = np.empty((len(owner), chunk, n_joints), np.float32)
     progress, gain = np.empty(len(owner)), np.empty(len(owner))

@@ -33,7 +33,7 @@ _WORTH_S = 8.0
 
 
 @dataclass(frozen=True)
-class Job:
+class FittingJob:
     """Choose the mixture of ``features`` (N, C, J), floats, from ``starts`` starts for each candidate."""
 
     features: np.ndarray
@@ -62,7 +62,7 @@ class Fitters:
                 pass
         self._children = []
 
-    def fit(self, jobs: Sequence[Job]) -> list[Mixture]:
+    def fit(self, jobs: Sequence[FittingJob]) -> list[Mixture]:
         """The mixture of each job, in their order."""
         done: dict[int, Mixture] = {}
         todo = deque(enumerate(jobs))
@@ -78,7 +78,7 @@ class Fitters:
                 done[lost] = jobs[lost].run()
         return [done[number] for number in range(len(jobs))]
 
-    def _share(self, todo: deque[tuple[int, Job]], done: dict[int, Mixture]) -> None:
+    def _share(self, todo: deque[tuple[int, FittingJob]], done: dict[int, Mixture]) -> None:
         with ThreadPoolExecutor(len(self._children)) as threads:
             try:
                 fed = [threads.submit(_feed, child, todo, done) for child in self._children]
@@ -92,7 +92,7 @@ class Fitters:
         self._more = len(self._children)
 
 
-def _next(todo: deque[tuple[int, Job]], done: dict[int, Mixture]) -> None:
+def _next(todo: deque[tuple[int, FittingJob]], done: dict[int, Mixture]) -> None:
     with contextlib.suppress(IndexError):  # another took the last one
         number, job = todo.popleft()
         done[number] = job.run()
@@ -104,7 +104,7 @@ def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)
 
 
-def _feed(child: subprocess.Popen[bytes], todo: deque[tuple[int, Job]], done: dict[int, Mixture]) -> None:
+def _feed(child: subprocess.Popen[bytes], todo: deque[tuple[int, FittingJob]], done: dict[int, Mixture]) -> None:
     """Let ``child`` fit until nothing is left to do, or it ends."""
     assert child.stdin is not None
     assert child.stdout is not None
@@ -133,7 +133,7 @@ def answer_jobs(asked: IO[bytes], told: IO[bytes]) -> None:
             head = json.loads(line)
             shape, dtype = tuple(head["shape"]), np.dtype(head["dtype"])
             features = np.frombuffer(asked.read(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-            mixture = Job(features, tuple(head["seed"]), head["starts"]).run()
+            mixture = FittingJob(features, tuple(head["seed"]), head["starts"]).run()
             told.write(json.dumps(asdict(mixture)).encode() + b"\n")
             told.flush()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotrials.datasets.analysis.fitting import Fitters, Job
+from robotrials.datasets.analysis.fitting import Fitters, FittingJob
 from robotrials.datasets.analysis.mixture import Mixture
 
 MIN_CHUNKS = 20
@@ -40,7 +40,7 @@ def count_modes(
     n = len(features)
     if n < MIN_CHUNKS:
         return ModeCount(n, None, None)
-    (fit,) = fitters.fit([Job(features, seed, starts)])
+    (fit,) = fitters.fit([FittingJob(features, seed, starts)])
     rng = np.random.default_rng((*seed, 1))
     chosen = [np.unique(rng.integers(0, n, n)) for _ in range(draws if fit.modes > 1 else 0)]
     resampled = peaks([features[rows] for rows in chosen], (*seed, 2), fitters)
@@ -57,5 +57,5 @@ def most_modes(found: Sequence[ModeCount]) -> ModeCount:
 
 def peaks(samples: Sequence[np.ndarray], seed: tuple[int, ...], fitters: Fitters) -> tuple[int, ...]:
     """The peaks of each sample (N, C, J)."""
-    jobs = [Job(sample, (*seed, number), _RESAMPLE_STARTS) for number, sample in enumerate(samples)]
+    jobs = [FittingJob(sample, (*seed, number), _RESAMPLE_STARTS) for number, sample in enumerate(samples)]
     return tuple(mixture.modes for mixture in fitters.fit(jobs))

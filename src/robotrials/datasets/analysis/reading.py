@@ -19,7 +19,7 @@ _BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Episode:
+class DatasetEpisode:
     """``actions`` (T, J) float32, ``progress`` (T,) float64 in [0, 1] that never falls; ``success`` None: not said;
     ``task`` in words or by its number, empty where nothing says it."""
 
@@ -30,7 +30,9 @@ class Episode:
     task: str = ""
 
 
-def read_episodes(catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progress: str) -> tuple[list[Episode], str]:
+def read_episodes(
+    catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progress: str
+) -> tuple[list[DatasetEpisode], str]:
     """The episodes whose numbers are in ``chosen``, in that order, and where their progress comes from.
 
     Memory grows with the chosen episodes only.
@@ -73,7 +75,7 @@ def read_episodes(catalogue: Catalogue, chosen: np.ndarray, n_joints: int, progr
         success = said.get(index, bool(found[SUCCESS].any()) if SUCCESS in found else None)
         steps = _progress(where.get(column), n, f"{catalogue.root}: episode {index}: {column}")
         task = tasks.get(index) or (f"task {int(found[TASK].flat[0])}" if TASK in found and n else "")
-        episodes.append(Episode(index, actions, steps, None if success is None else bool(success), task))
+        episodes.append(DatasetEpisode(index, actions, steps, None if success is None else bool(success), task))
     source = TIME if not column else f"{SARM_FILE}: {column}" if sarm else column
     return episodes, source
 

@@ -18,7 +18,7 @@ from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.chunks import MAX_CHUNK_BYTES
 from robotrials.policies.remote.protocol import SERVER_TALK, Act, Attach, Attached, Chunk, Close, Open, Share, Trouble
-from robotrials.wire.arrays import AnyArray, ArrayHeader, Layout
+from robotrials.wire.arrays import AnyArray, ArrayHeader, ArrayLayout
 from robotrials.wire.envelope import Message, encode
 from robotrials.wire.shared import IS_AVAILABLE, SharedBytes
 from robotrials.wire.stream import ConnectionLostError, Stream, connect
@@ -65,7 +65,7 @@ class ServedPolicy(Policy):
         self._spec: PolicySpec | None = None
         # Not from 1: a reply that strays to another client must not find a request of the same number there.
         self._numbers = itertools.count(random.SystemRandom().randrange(1, 2**48))
-        self._layout: Layout | None = None
+        self._layout: ArrayLayout | None = None
         self._memory: SharedBytes | None = None
         self._open: int | None = None
         self.infer_s: float | None = 0.0
@@ -168,7 +168,7 @@ class ServedPolicy(Policy):
         """Agree on where observations of this layout lie, unless that is settled."""
         if self._layout is not None and self._layout.matches(arrays):
             return
-        self._layout = Layout.of(arrays)
+        self._layout = ArrayLayout.of(arrays)
         use_memory = stream.is_local and IS_AVAILABLE
         if not use_memory:
             stream.send(encode(Share(self._layout, shared=False)))
@@ -196,6 +196,6 @@ class ServedPolicy(Policy):
 
     def _actions(self, chunk: Chunk, body: bytearray) -> np.ndarray:
         header = ArrayHeader("action", chunk.dtype, chunk.shape, 0)
-        layout = Layout((header,), len(body))
+        layout = ArrayLayout((header,), len(body))
         layout.check()
         return layout.read(memoryview(body))["action"][None]

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import PolicySpec
-from robotrials.wire.arrays import Layout
+from robotrials.wire.arrays import ArrayLayout
 from robotrials.wire.envelope import Message, Vocabulary
 
 
@@ -56,7 +56,7 @@ class Share(Message):
     otherwise in the body of each Act."""
 
     kind: ClassVar[str] = "share"
-    layout: Layout
+    layout: ArrayLayout
     shared: bool
 
 

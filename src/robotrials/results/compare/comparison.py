@@ -15,7 +15,7 @@ from robotrials.results.compare.pairing import Pair, Pairing, pair_up, was_decid
 from robotrials.results.compare.same_tasks import benchmark_of, match_tasks
 from robotrials.results.compare.verdict import Line, Verdict, judge
 from robotrials.results.counting import out_of_order_words
-from robotrials.results.stored import Episode, StoredRun
+from robotrials.results.stored import StoredEpisode, StoredRun
 from robotrials.results.summary import gap_words
 from robotrials.stats.intervals import Interval, suite_rate
 from robotrials.stats.multiple import compact_letters, holm
@@ -305,7 +305,7 @@ def _gap(name: str, run: StoredRun, shared: Sequence[TaskKey]) -> str:
     return f"{name}: {gap_words(absent, len(shared), bool(run.out_of_order))}" if 0 < len(absent) < len(shared) else ""
 
 
-def _counts(episodes: Iterable[Episode]) -> dict[TaskKey, tuple[int, int]]:
+def _counts(episodes: Iterable[StoredEpisode]) -> dict[TaskKey, tuple[int, int]]:
     """Successes and finished episodes of each task; errors are neither."""
     counts: dict[TaskKey, list[int]] = {}
     for episode in episodes:

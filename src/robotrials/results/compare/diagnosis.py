@@ -9,7 +9,7 @@ from typing import Any
 
 from robotrials.plan.task import TaskSpec
 from robotrials.results.record import Signals
-from robotrials.results.stored import Episode
+from robotrials.results.stored import StoredEpisode
 from robotrials.stats.multiple import holm
 from robotrials.stats.unpaired import fewer
 
@@ -22,7 +22,7 @@ _MOST_CLUSTERS = 5
 
 def look_at_first(
     tasks: Sequence[TaskSpec],
-    episodes: Sequence[Episode],
+    episodes: Sequence[StoredEpisode],
     signals: Sequence[Signals],
     policy: Mapping[str, Any] | None,
     options: Mapping[str, Any],
@@ -84,7 +84,7 @@ def _actions(tasks: Sequence[TaskSpec], signals: Sequence[Signals]) -> list[tupl
     return [("Actions", words)]
 
 
-def _steps(tasks: Sequence[TaskSpec], episodes: Sequence[Episode]) -> list[tuple[str, str]]:
+def _steps(tasks: Sequence[TaskSpec], episodes: Sequence[StoredEpisode]) -> list[tuple[str, str]]:
     limits = sorted({task.max_steps for task in tasks})
     n_limit = sum(episode.end == "time_limit" for episode in episodes)
     shown = f"{limits[0]}" if len(limits) == 1 else f"{limits[0]} to {limits[-1]}"
@@ -125,7 +125,7 @@ def _keys(tasks: Sequence[TaskSpec], policy: Mapping[str, Any], rename_map: Mapp
 # -- clusters
 
 
-def failure_clusters(episodes: Sequence[Episode]) -> list[str]:
+def failure_clusters(episodes: Sequence[StoredEpisode]) -> list[str]:
     """Where failures gather: tasks and initial states that fail more often than the others (Fisher's exact test,
     corrected for their number by Holm), and how failed episodes ended. Empty without a failure."""
     finished = [episode for episode in episodes if episode.success is not None]
@@ -138,7 +138,7 @@ def failure_clusters(episodes: Sequence[Episode]) -> list[str]:
     return [*_endings(failed), *lines]
 
 
-def _endings(failed: Sequence[Episode]) -> list[str]:
+def _endings(failed: Sequence[StoredEpisode]) -> list[str]:
     words = {"time_limit": "at the step limit", "exception": "by an exception that means failure"}
     ends = Counter(words.get(e.end, "ended before it") for e in failed)
     line = ", ".join(f"{n:,} {how}" for how, n in ends.most_common())
@@ -150,7 +150,7 @@ def _endings(failed: Sequence[Episode]) -> list[str]:
     return [f"{len(failed):,} failed: {line}"]
 
 
-def _gathered(finished: Sequence[Episode], name: Callable[[Episode], str]) -> list[str]:
+def _gathered(finished: Sequence[StoredEpisode], name: Callable[[StoredEpisode], str]) -> list[str]:
     counts: dict[str, list[int]] = {}
     for episode in finished:
         own = counts.setdefault(name(episode), [0, 0])

@@ -11,7 +11,7 @@ from robotrials.errors import ConfigError
 from robotrials.plan.plan import Plan
 from robotrials.results.compare.same_tasks import other_names, renamed
 from robotrials.results.rundir import differences
-from robotrials.results.stored import Episode, StoredRun, stored_plan
+from robotrials.results.stored import StoredEpisode, StoredRun, stored_plan
 
 _LEAST_SHARE = 0.5
 """Pairs must make up this share of the smaller run: below it, more is lost by dropping episodes than pairing gains."""
@@ -21,8 +21,8 @@ _LEAST_SHARE = 0.5
 class Pair:
     """One episode in both runs; both have finished."""
 
-    baseline: Episode
-    other: Episode
+    baseline: StoredEpisode
+    other: StoredEpisode
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ def pair_up(
     # Where one file does not know initial states, the seed has to do.
     states = all(e.init_state is not None for e in (*ours[:1], *theirs[:1]))
 
-    def scene(episode: Episode) -> Hashable:
+    def scene(episode: StoredEpisode) -> Hashable:
         which = episode.index if by_order else (episode.seed, episode.init_state if states else None)
         return (episode.suite, episode.task, which)
 
     # A scene that was played twice is two pairs, not one episode against both.
-    partners: dict[Hashable, list[Episode]] = {}
+    partners: dict[Hashable, list[StoredEpisode]] = {}
     for episode in reversed(theirs):
         partners.setdefault(scene(episode), []).append(episode)
     pairs = [Pair(e, partners[scene(e)].pop()) for e in ours if partners.get(scene(e))]
@@ -146,8 +146,8 @@ def _why_not(
     first_name: str,
     second_name: str,
     n_pairs: int,
-    ours: Sequence[Episode],
-    theirs: Sequence[Episode],
+    ours: Sequence[StoredEpisode],
+    theirs: Sequence[StoredEpisode],
 ) -> str:
     if not ours or not theirs:
         return f"not paired: {first_name if not ours else second_name} has no finished episode"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from robotrials.plan.task import TaskSpec
-from robotrials.results.stored import Episode, StoredRun
+from robotrials.results.stored import StoredEpisode, StoredRun
 
 Key = tuple[str, str]
 _BRIDGES = frozenset({"lerobot_env", "gym", "hub"})
@@ -59,7 +59,7 @@ def renamed(run: StoredRun, names: Mapping[Key, Key]) -> StoredRun:
         suite, name = names.get(old.key, old.key)
         return replace(old, suite=suite, name=name)
 
-    def of(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
+    def of(episodes: Sequence[StoredEpisode]) -> tuple[StoredEpisode, ...]:
         pairs = ((episode, names.get((episode.suite, episode.task))) for episode in episodes)
         return tuple(replace(e, suite=new[0], task=new[1]) if new else e for e, new in pairs)
 

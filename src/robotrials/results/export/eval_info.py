@@ -27,7 +27,7 @@ from robotrials.results.filesystem import write_atomically
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import RunDirectory
-from robotrials.results.summary import Figures, RunSummary
+from robotrials.results.summary import Rates, RunSummary
 from robotrials.stats.intervals import NAMES
 
 
@@ -154,7 +154,7 @@ def strict_json(content: Any) -> str:
 class _EpisodeLists:
     """One task's episodes, in order: parallel lists of the finished ones, and the errors."""
 
-    def __init__(self, figures: Figures) -> None:
+    def __init__(self, figures: Rates) -> None:
         self.figures = figures
         self.columns: dict[str, list[Any]] = {
             "sum_rewards": [],
@@ -220,7 +220,7 @@ def _apart(lists: _EpisodeLists) -> dict[str, Any]:
     return {"out_of_order": lists.out_of_order} if lists.out_of_order else {}
 
 
-def _aggregate(figures: Figures) -> dict[str, Any]:
+def _aggregate(figures: Rates) -> dict[str, Any]:
     rate, interval = figures.rate, figures.interval
     return {
         "avg_sum_reward": figures.avg_sum_reward,

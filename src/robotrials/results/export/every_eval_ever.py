@@ -15,7 +15,7 @@ from robotrials import __version__
 from robotrials.errors import ConfigError
 from robotrials.results.export.eval_info import interval_words
 from robotrials.results.reopened import RunFigures
-from robotrials.results.summary import Figures
+from robotrials.results.summary import Rates
 
 SCHEMA_VERSION = "0.3.0"
 _DESCRIPTION = (
@@ -93,7 +93,7 @@ def _portable(name: str) -> str:
     return _NOT_PORTABLE.sub("-", name.rpartition(":")[2]).strip(".-") or "policy"
 
 
-def _name(run: RunFigures, figures: Figures) -> str:
+def _name(run: RunFigures, figures: Rates) -> str:
     """A suite goes by its name, a task by both."""
     for suite in run.summary.suites:
         if figures is suite:
@@ -103,7 +103,7 @@ def _name(run: RunFigures, figures: Figures) -> str:
     return figures.name
 
 
-def _result(run: RunFigures, name: str, figures: Figures) -> dict[str, Any]:
+def _result(run: RunFigures, name: str, figures: Rates) -> dict[str, Any]:
     assert figures.rate is not None
     assert figures.interval is not None
     config = run.config

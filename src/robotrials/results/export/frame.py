@@ -11,7 +11,7 @@ from typing import Any
 
 from robotrials.errors import ConfigError, NotInstalledError
 from robotrials.install import install_command
-from robotrials.results.stored import Episode, StoredRun, read_run
+from robotrials.results.stored import StoredEpisode, StoredRun, read_run
 
 KINDS = ("pandas", "polars", "arrow", "records")
 
@@ -109,7 +109,7 @@ def _choose() -> str:
     return next((kind for kind, module in modules.items() if importlib.util.find_spec(module)), "records")
 
 
-def _row(episode: Episode, counted: bool) -> dict[str, Any]:
+def _row(episode: StoredEpisode, counted: bool) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(episode, name) for name in _OF_EPISODE}
     record = episode.record
     if record is None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
 from robotrials.results.counting import out_of_order_words
-from robotrials.results.stored import Episode
-from robotrials.results.summary import Figures, RunSummary
+from robotrials.results.stored import StoredEpisode
+from robotrials.results.summary import Rates, RunSummary
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, even escaped: an error text from a simulator may have any."""
@@ -47,11 +47,11 @@ def task_report(
     return _bytes(root)
 
 
-def episode_report(name: str, episodes: Sequence[Episode], out_of_order: Sequence[Episode] = ()) -> bytes:
+def episode_report(name: str, episodes: Sequence[StoredEpisode], out_of_order: Sequence[StoredEpisode] = ()) -> bytes:
     """A test for each episode: it fails where the policy failed. Those ``out_of_order`` are skipped: they do not count
     while the run is unfinished."""
     root = ElementTree.Element("testsuites", name=_clean(name))
-    by_task: dict[str, list[Episode]] = {}
+    by_task: dict[str, list[StoredEpisode]] = {}
     not_counted = {episode.name for episode in out_of_order}
     for episode in (*episodes, *out_of_order):
         by_task.setdefault(f"{episode.suite}/{episode.task}", []).append(episode)
@@ -72,7 +72,7 @@ def episode_report(name: str, episodes: Sequence[Episode], out_of_order: Sequenc
     return _bytes(root)
 
 
-def _judge_task(case: ElementTree.Element, task: Figures, min_success: float | None, error: str) -> None:
+def _judge_task(case: ElementTree.Element, task: Rates, min_success: float | None, error: str) -> None:
     if task.n_errors:
         _add(case, "error", f"{task.n_errors} of {task.n_planned} episodes ended in an error: {error}")
     elif task.n_missing:
@@ -82,7 +82,7 @@ def _judge_task(case: ElementTree.Element, task: Figures, min_success: float | N
     ElementTree.SubElement(case, "system-out").text = _clean(_words(task))
 
 
-def _words(figures: Figures) -> str:
+def _words(figures: Rates) -> str:
     counts = f"{figures.n_success} of {figures.n_finished} finished episodes succeeded, {figures.n_errors} errors"
     counts += f", {figures.n_missing} not run"
     if words := out_of_order_words(figures.n_out_of_order, figures.n_errors_out_of_order):
@@ -90,7 +90,7 @@ def _words(figures: Figures) -> str:
     return f"{counts}; {_rate(figures)}"
 
 
-def _rate(figures: Figures) -> str:
+def _rate(figures: Rates) -> str:
     if figures.rate is None or figures.interval is None:
         return "no rate"
     low, high = figures.interval

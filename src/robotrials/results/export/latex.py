@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robotrials.results.export.eval_info import interval_words
 from robotrials.results.reopened import RunFigures
-from robotrials.results.summary import Figures
+from robotrials.results.summary import Rates
 from robotrials.stats.intervals import NAMES
 
 _SPECIAL = {
@@ -60,7 +60,7 @@ def latex_table(run: RunFigures) -> str:
     )
 
 
-def _row(figures: Figures, name: str, extra: list[str]) -> str:
+def _row(figures: Rates, name: str, extra: list[str]) -> str:
     rate = "--" if figures.rate is None else f"{100 * figures.rate:.1f}"
     interval = ""
     if figures.interval is not None:

@@ -6,7 +6,7 @@ import re
 
 from robotrials.results.export.eval_info import interval_words
 from robotrials.results.reopened import RunFigures
-from robotrials.results.summary import Figures
+from robotrials.results.summary import Rates
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 
@@ -45,7 +45,7 @@ def step_summary(run: RunFigures, min_success: float | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(figures: Figures, name: str) -> str:
+def _row(figures: Rates, name: str) -> str:
     rate = "none" if figures.rate is None else f"{100 * figures.rate:.1f} %"
     interval = ""
     if figures.interval is not None:
@@ -54,7 +54,7 @@ def _row(figures: Figures, name: str) -> str:
     return f"| {name} | {counts} | {rate} | {interval} | {figures.n_errors} | {figures.n_missing} |"
 
 
-def _rate(figures: Figures) -> str:
+def _rate(figures: Rates) -> str:
     assert figures.rate is not None
     assert figures.interval is not None
     return f"{100 * figures.rate:.1f} % [{100 * figures.interval[0]:.1f}, {100 * figures.interval[1]:.1f}]"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robotrials.benchmarks.adapters.foreign.probe import Scene, ask
+from robotrials.benchmarks.adapters.foreign.probe import ProbedTask, ask
 from robotrials.benchmarks.adapters.foreign.readers import Reader
 from robotrials.benchmarks.adapters.foreign.single_env import SingleEnv
 from robotrials.benchmarks.adapters.gym.picture import DRAWS, picture_of
@@ -65,7 +65,7 @@ class ForeignBenchmark(Benchmark):
     def code_version(self) -> str:
         return one_or_each({scene.name: scene.source for scene in self._scenes()})
 
-    def _scenes(self) -> tuple[Scene, ...]:
+    def _scenes(self) -> tuple[ProbedTask, ...]:
         return ask(self.name, asdict(self.config), self.python)
 
     def make(self, task: TaskSpec) -> ForeignEnv:
@@ -82,7 +82,7 @@ class ForeignBenchmark(Benchmark):
                     close_forgiving(environment)
         return SingleEnv(kept)
 
-    def _spec(self, scene: Scene) -> TaskSpec:
+    def _spec(self, scene: ProbedTask) -> TaskSpec:
         steps = self.config.max_steps or scene.max_steps
         if not steps:
             raise ConfigError(f"{scene.name} names no step limit: give --env.max_steps")

@@ -48,7 +48,7 @@ class Described(Protocol):
 
 
 @dataclass(frozen=True)
-class Scene:
+class ProbedTask:
     """One task as it was seen. ``fps`` and ``max_steps`` are 0 where the environment names none."""
 
     suite: str
@@ -136,7 +136,7 @@ def _step(sim: SingleEnv) -> Step:
         raise
 
 
-def ask(kind: str, options: Mapping[str, Any], python: str | None) -> tuple[Scene, ...]:
+def ask(kind: str, options: Mapping[str, Any], python: str | None) -> tuple[ProbedTask, ...]:
     """Build every task of the benchmark ``kind`` in ``python`` (None: this interpreter), in a process of its own.
 
     Asked again, it answers from memory.
@@ -148,7 +148,7 @@ def ask(kind: str, options: Mapping[str, Any], python: str | None) -> tuple[Scen
 
 
 @functools.lru_cache(maxsize=16)
-def _ask(order: str, python: str | None) -> tuple[Scene, ...]:
+def _ask(order: str, python: str | None) -> tuple[ProbedTask, ...]:
     found = asking.ask(__name__, order, python, _flag(json.loads(order)), _TIMEOUT_S)
     return tuple(_scene(entry) for entry in found["scenes"])
 
@@ -157,11 +157,11 @@ def _flag(order: dict[str, Any]) -> str:
     return f"--env.type={order['type']}"
 
 
-def _scene(entry: dict[str, Any]) -> Scene:
+def _scene(entry: dict[str, Any]) -> ProbedTask:
     action = entry.pop("action")
     features = {key: Feature(tuple(shape), dtype) for key, (shape, dtype) in entry.pop("observations").items()}
     spec = ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"]))
-    return Scene(observations=features, action=spec, **entry)
+    return ProbedTask(observations=features, action=spec, **entry)
 
 
 def _describe(order: dict[str, Any], closing: ExitStack) -> dict[str, Any]:

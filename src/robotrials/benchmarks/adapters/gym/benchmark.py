@@ -12,7 +12,7 @@ from typing import Any
 
 from robotrials.benchmarks.adapters.gym.env import GymEnv, Recipe
 from robotrials.benchmarks.adapters.gym.layout import IMAGE
-from robotrials.benchmarks.adapters.gym.probe import Look, look_at
+from robotrials.benchmarks.adapters.gym.probe import ProbedEnv, look_at
 from robotrials.benchmarks.adapters.gym.success import SUCCESS_HELP, parse
 from robotrials.benchmarks.base import Benchmark, BenchmarkConfig, one_or_each
 from robotrials.environments.installation import Installation
@@ -73,7 +73,7 @@ class Gym(Benchmark):
     def code_version(self) -> str:
         return one_or_each({name: look.source for name, look in self._looks().items()})
 
-    def _looks(self) -> dict[str, Look]:
+    def _looks(self) -> dict[str, ProbedEnv]:
         ids = [name.strip() for name in (self.config.id or self.config.task).split(",") if name.strip()]
         if not ids:
             raise ConfigError("--env.id is needed: a registered Gymnasium id such as FetchReach-v4, or module:Name-v0")
@@ -99,7 +99,7 @@ class Gym(Benchmark):
             ignore=config.ignore,
         )
 
-    def _spec(self, name: str, look: Look) -> TaskSpec:
+    def _spec(self, name: str, look: ProbedEnv) -> TaskSpec:
         config = self.config
         steps = config.max_steps or look.max_steps
         if not steps:

@@ -27,7 +27,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ObservationLayout:
     """``images``: key to entry and how it is read; ``vectors``: key to the entries joined in it."""
 
     images: Mapping[str, tuple[Path, Camera]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Layout:
 
 def lay_out(
     space: Any, state: Sequence[str] = (), environment_state: Sequence[str] = (), ignore: Sequence[str] = ()
-) -> Layout:
+) -> ObservationLayout:
     """The layout of ``space``, a ``gymnasium.spaces`` Box, Dict or Tuple.
 
     ``state`` and ``environment_state`` name the entries joined there, in that order (``a/b`` for b within a), whatever
@@ -80,7 +80,7 @@ def lay_out(
         features[key] = Feature((sum(_size(entries[path]) for path in paths),))
     if not features:
         raise ConfigError(f"nothing can be observed: there is no image and no vector of numbers in {space}")
-    return Layout(images, vectors, features)
+    return ObservationLayout(images, vectors, features)
 
 
 def _entries(space: Any, path: Path) -> list[tuple[Path, Any]]:

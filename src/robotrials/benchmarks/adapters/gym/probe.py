@@ -32,7 +32,7 @@ _PLAY_S = 30.0  # for a key of info that may come with the last step
 
 
 @dataclass(frozen=True)
-class Look:
+class ProbedEnv:
     """What was seen. ``max_steps`` and ``fps`` are 0 when the environment has none; ``success`` is the rule, as
     ``--env.success`` writes it, given or found; ``source`` the package that it is from and a hash of code in none."""
 
@@ -45,7 +45,7 @@ class Look:
     source: str
 
 
-def look_at(recipe: Recipe, success: str, python: str | None) -> Look:
+def look_at(recipe: Recipe, success: str, python: str | None) -> ProbedEnv:
     """Build the environment of ``recipe`` in ``python`` (None: this interpreter), in a process of its own.
 
     Asked again, it answers from memory.
@@ -58,11 +58,11 @@ def look_at(recipe: Recipe, success: str, python: str | None) -> Look:
 
 
 @functools.lru_cache(maxsize=64)
-def _ask(question: str, python: str | None) -> Look:
+def _ask(question: str, python: str | None) -> ProbedEnv:
     answer = asking.ask(__name__, question, python, _flag(json.loads(question)), _TIMEOUT_S)
     features = {key: Feature(tuple(shape), dtype) for key, (shape, dtype) in answer.pop("observations").items()}
     action = answer.pop("action")
-    return Look(features, ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"])), **answer)
+    return ProbedEnv(features, ActionSpec(action["dim"], tuple(action["low"]), tuple(action["high"])), **answer)
 
 
 def look_here(recipe: Recipe, success: str, closing: ExitStack) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robotrials.benchmarks.adapters.gym.answers import as_numpy
-from robotrials.benchmarks.adapters.gym.layout import Layout, lay_out
+from robotrials.benchmarks.adapters.gym.layout import ObservationLayout, lay_out
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ContractError
 
@@ -39,7 +39,7 @@ class ObservationReader:
     ) -> None:
         self._space = _without_batch(space)
         self._who = who
-        self.layout: Layout = lay_out(self._space, state, environment_state, ignore)
+        self.layout: ObservationLayout = lay_out(self._space, state, environment_state, ignore)
 
     def read(self, raw: Any, cameras: Sequence[str]) -> Observation:
         """All vectors, and the images of ``cameras``.

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from robotrials.benchmarks.adapters.libero import files
-from robotrials.benchmarks.adapters.libero.scene import Scene, quaternion_to_axis_angle
+from robotrials.benchmarks.adapters.libero.scene import LiberoScene, quaternion_to_axis_angle
 from robotrials.benchmarks.adapters.libero.tasks import SUITES, LiberoTask, asked_suites, members, select
 from robotrials.benchmarks.base import MAX_SIDE, Benchmark, BenchmarkConfig, Env, Observation, StepOutcome
 from robotrials.environments.installation import GL_LIBRARIES, Installation
@@ -211,13 +211,13 @@ class Libero(Benchmark):
         if self.config.init_states:
             name = f"{task.extra['file']}.pruned_init"
             states = files.load_states(Path(get_libero_path("init_states")) / task.suite / name)
-        return LiberoEnv(task, self.config, Scene(bddl_file, self.config.fps), states)
+        return LiberoEnv(task, self.config, LiberoScene(bddl_file, self.config.fps), states)
 
 
 class LiberoEnv(Env):
     """One task's scene. No rendering context is made before the first picture is asked for."""
 
-    def __init__(self, task: TaskSpec, config: LiberoConfig, scene: Scene, states: np.ndarray | None) -> None:
+    def __init__(self, task: TaskSpec, config: LiberoConfig, scene: LiberoScene, states: np.ndarray | None) -> None:
         self._task = task
         self._config = config
         self._cameras = config.cameras

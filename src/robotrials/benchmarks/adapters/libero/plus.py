@@ -22,7 +22,7 @@ import numpy as np
 
 from robotrials.benchmarks.adapters.libero import files, plus_tasks
 from robotrials.benchmarks.adapters.libero.benchmark import LiberoConfig, LiberoEnv, check, conflict, task_spec
-from robotrials.benchmarks.adapters.libero.scene import Scene
+from robotrials.benchmarks.adapters.libero.scene import LiberoScene
 from robotrials.benchmarks.adapters.libero.tasks import LiberoTask, asked_suites, select
 from robotrials.benchmarks.base import Benchmark, StepOutcome
 from robotrials.environments.installation import GL_LIBRARIES, Installation
@@ -161,10 +161,10 @@ class LiberoPlus(Benchmark):
             _require_wand(task.name)
         start = int(numbers["init_state"])
         kwargs = {**numbers, "robots": [f"Panda{start}" if start else "Panda"]}
-        scene = Scene(plus_tasks.bddl_file(folder, task.suite, task.name), self.config.fps, kwargs)
+        scene = LiberoScene(plus_tasks.bddl_file(folder, task.suite, task.name), self.config.fps, kwargs)
         return LiberoPlusEnv(task, self.config, scene, self._states(folder, task, scene), noise)
 
-    def _states(self, folder: Path, task: TaskSpec, scene: Scene) -> np.ndarray | None:
+    def _states(self, folder: Path, task: TaskSpec, scene: LiberoScene) -> np.ndarray | None:
         if not self.config.init_states:
             return None
         path = plus_tasks.states_file(folder, task.suite, task.name)
@@ -183,7 +183,7 @@ class LiberoPlusEnv(LiberoEnv):
     """A LIBERO scene whose outer camera may be noisy: ``noise`` is LIBERO-plus's number, ten severities of a kind."""
 
     def __init__(
-        self, task: TaskSpec, config: LiberoPlusConfig, scene: Scene, states: np.ndarray | None, noise: int
+        self, task: TaskSpec, config: LiberoPlusConfig, scene: LiberoScene, states: np.ndarray | None, noise: int
     ) -> None:
         super().__init__(task, config, scene, states)
         self._noise = noise

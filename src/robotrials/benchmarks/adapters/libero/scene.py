@@ -50,7 +50,7 @@ _SHOWN = (
 )
 
 
-class Scene:
+class LiberoScene:
     """One task's simulator.
 
     ``kwargs`` go to the constructor of the problem, the robosuite environment that a BDDL file names.
@@ -88,7 +88,7 @@ class Scene:
         self._data = self._env.sim.data._data
         self._as_built: ModelValues = self._env.as_built
         self._initializers = list(self._env.object_property_initializers)
-        self._look = Look(self._model, self._data)
+        self._look = LiberoView(self._model, self._data)
         self._substep = Substep(self._env.sim)
         self._period = 1.0 / control_hz
         self._since_sample = 0.0
@@ -267,7 +267,7 @@ class ModelValues:
             array[...] = value
 
 
-class Look:
+class LiberoView:
     """What there was to see when an observation was due, and the camera to see it with, made when first asked for."""
 
     def __init__(self, model: Any, data: Any) -> None:

@@ -20,7 +20,7 @@ _JOINTS = 7
 
 
 @dataclass(frozen=True)
-class Task:
+class ManiSkillTask:
     """``max_steps`` is ManiSkill's own limit; ``state`` the length of its flat state; ``expert`` the name of its motion
     planner's module; ``reward`` the mode that ``auto`` means; ``gripper`` is False for the robot that holds a stick.
 
@@ -43,12 +43,14 @@ class Task:
 
 
 TASKS = {
-    "PickCube-v1": Task(50, 42, "Pick up the red cube and move it to the green goal position.", expert="pick_cube"),
-    "PushCube-v1": Task(50, 35, "Push the blue cube into the target circle.", expert="push_cube"),
-    "StackCube-v1": Task(
+    "PickCube-v1": ManiSkillTask(
+        50, 42, "Pick up the red cube and move it to the green goal position.", expert="pick_cube"
+    ),
+    "PushCube-v1": ManiSkillTask(50, 35, "Push the blue cube into the target circle.", expert="push_cube"),
+    "StackCube-v1": ManiSkillTask(
         50, 48, "Pick up the red cube and stack it on top of the green cube.", (BASE, HAND), "stack_cube"
     ),
-    "PegInsertionSide-v1": Task(
+    "PegInsertionSide-v1": ManiSkillTask(
         100,
         43,
         "Pick up the peg and insert its orange end into the hole of the box.",
@@ -56,19 +58,23 @@ TASKS = {
         "peg_insertion_side",
         reshapes=True,
     ),
-    "PlugCharger-v1": Task(
+    "PlugCharger-v1": ManiSkillTask(
         200, 46, "Pick up the charger and plug it into the receptacle.", (BASE, HAND), "plug_charger", "sparse"
     ),
-    "LiftPegUpright-v1": Task(50, 32, "Lift the peg and stand it upright on the table.", expert="lift_peg_upright"),
-    "PullCube-v1": Task(50, 35, "Pull the blue cube into the target circle.", expert="pull_cube"),
-    "PokeCube-v1": Task(50, 54, "Pick up the peg and poke the cube with it into the target circle."),
-    "RollBall-v1": Task(80, 44, "Push the ball so that it rolls to the goal at the other end of the table."),
-    "PushT-v1": Task(100, 31, "Push the T-shaped block onto the T-shaped target.", gripper=False),
-    "PlaceSphere-v1": Task(50, 39, "Pick up the blue sphere and place it into the bin.", expert="place_sphere"),
-    "PullCubeTool-v1": Task(
+    "LiftPegUpright-v1": ManiSkillTask(
+        50, 32, "Lift the peg and stand it upright on the table.", expert="lift_peg_upright"
+    ),
+    "PullCube-v1": ManiSkillTask(50, 35, "Pull the blue cube into the target circle.", expert="pull_cube"),
+    "PokeCube-v1": ManiSkillTask(50, 54, "Pick up the peg and poke the cube with it into the target circle."),
+    "RollBall-v1": ManiSkillTask(80, 44, "Push the ball so that it rolls to the goal at the other end of the table."),
+    "PushT-v1": ManiSkillTask(100, 31, "Push the T-shaped block onto the T-shaped target.", gripper=False),
+    "PlaceSphere-v1": ManiSkillTask(
+        50, 39, "Pick up the blue sphere and place it into the bin.", expert="place_sphere"
+    ),
+    "PullCubeTool-v1": ManiSkillTask(
         100, 39, "Pick up the L-shaped tool and pull the cube within reach with it.", expert="pull_cube_tool"
     ),
-    "StackPyramid-v1": Task(
+    "StackPyramid-v1": ManiSkillTask(
         250,
         64,
         "Place the red cube next to the green cube and stack the blue cube on top of both.",
