@@ -44,7 +44,7 @@ def completed(script: Path, line: str) -> list[str]:
         ("robotrials comp", ["compare", "completion"]),
         ("robotrials show --l", ["--latex"]),
         ("robotrials show runs/a --stats.interval=w", ["wilson"]),
-        ("robotrials eval --eval.n", ["--eval.n_episodes=", "--eval.num_shards="]),
+        ("robotrials eval --eval.n", ["--eval.n_episodes=", "--eval.nonfinite=", "--eval.num_shards="]),
         ("robotrials eval --eval.order=", ["longest", "shuffled", "balanced"]),
         ("robotrials eval --env.type=libero", ["libero", "libero_plus"]),
         ("robotrials eval --eval.exact=f", ["false"]),

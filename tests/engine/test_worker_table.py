@@ -15,9 +15,9 @@ class Clock:
         return self.now
 
 
-def moved(roster: WorkerTable, entry: WorkerEntry, *states: WorkerState) -> None:
+def moved(table: WorkerTable, entry: WorkerEntry, *states: WorkerState) -> None:
     for state in states:
-        roster.enter(entry, state)
+        table.enter(entry, state)
 
 
 def beat(entry: WorkerEntry, count: int, phase: str = "idle") -> Beat:
@@ -26,65 +26,65 @@ def beat(entry: WorkerEntry, count: int, phase: str = "idle") -> Beat:
 
 def test_a_policy_server_that_is_idle_and_beats_does_not_hang() -> None:
     clock = Clock()
-    roster = WorkerTable(10.0, "s", clock)
-    server = roster.enlist(0)[0]
-    moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
+    table = WorkerTable(10.0, "s", clock)
+    server = table.enlist(0)[0]
+    moved(table, server, WorkerState.LOADING, WorkerState.SERVING)
     for _ in range(100):
         clock.now += 1.0
-        roster.beat(beat(server, 5))
-        assert roster.hung() == []
+        table.beat(beat(server, 5))
+        assert table.hung() == []
 
 
 def test_a_policy_server_that_was_stopped_while_idle_is_found_by_its_silence() -> None:
     """Its phase says idle; workers would wait for it, and each be taken for the one that hangs."""
     clock = Clock()
-    roster = WorkerTable(10.0, "s", clock)
-    server = roster.enlist(0)[0]
-    moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
-    roster.beat(beat(server, 5))
+    table = WorkerTable(10.0, "s", clock)
+    server = table.enlist(0)[0]
+    moved(table, server, WorkerState.LOADING, WorkerState.SERVING)
+    table.beat(beat(server, 5))
     clock.now += 9.0
-    assert roster.hung() == []
+    assert table.hung() == []
     clock.now += 2.0
-    assert roster.hung() == [(server, "no sign of life for 11 s (--eval.step_timeout=10)")]
+    assert table.hung() == [(server, "no sign of life for 11 s (--eval.step_timeout=10)")]
 
 
 def test_a_policy_server_whose_heart_stood_still_while_it_loaded_is_not_blamed() -> None:
     clock = Clock()
-    roster = WorkerTable(10.0, "s", clock)
-    server = roster.enlist(0)[0]
-    roster.enter(server, WorkerState.LOADING)
+    table = WorkerTable(10.0, "s", clock)
+    server = table.enlist(0)[0]
+    table.enter(server, WorkerState.LOADING)
     clock.now += 60.0
-    roster.enter(server, WorkerState.SERVING)
-    assert roster.hung() == []
+    table.enter(server, WorkerState.SERVING)
+    assert table.hung() == []
 
 
 def test_a_worker_is_found_by_its_count_even_if_it_beats() -> None:
     clock = Clock()
-    roster = WorkerTable(10.0, clock=clock)
-    worker = roster.enlist(0)[0]
-    moved(roster, worker, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
+    table = WorkerTable(10.0, clock=clock)
+    worker = table.enlist(0)[0]
+    moved(table, worker, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
     for _ in range(11):
         clock.now += 1.0
-        roster.beat(beat(worker, 7, "simulate"))
-    assert roster.hung() == [], "its first beat counted"
+        table.beat(beat(worker, 7, "simulate"))
+    assert table.hung() == [], "its first beat counted"
     clock.now += 1.0
-    ((found, reason),) = roster.hung()
+    ((found, reason),) = table.hung()
     assert found is worker
     assert reason.startswith("hung: no progress for 11 s in phase simulate at step 0")
 
 
 def test_nothing_is_given_to_one_that_is_gone() -> None:
     """Two die in the same moment: what the first had held must not go to the second, which was idle."""
-    roster = WorkerTable(10.0)
-    worker = roster.enlist(0)[0]
-    moved(roster, worker, WorkerState.LOADING, WorkerState.IDLE)
-    assert roster.remove(worker.name) is worker
+    table = WorkerTable(10.0)
+    worker = table.enlist(0)[0]
+    moved(table, worker, WorkerState.LOADING, WorkerState.IDLE)
+    assert table.remove(worker.name) is worker
     assert worker.state is WorkerState.ENDING
 
 
 def test_the_workers_of_one_process_are_numbered_through_and_found_by_it() -> None:
-    roster = WorkerTable(10.0)
-    first, second = roster.enlist(0, 3, 0), roster.enlist(1, 2, 3)
+    table = WorkerTable(10.0)
+    first, second = table.enlist(0, 3, 0), table.enlist(1, 2, 3)
     assert [(entry.name, entry.slot) for entry in (*first, *second)] == [
         ("w0-0", 0),
         ("w0-1", 1),
@@ -92,23 +92,23 @@ def test_the_workers_of_one_process_are_numbered_through_and_found_by_it() -> No
         ("w1-0", 3),
         ("w1-1", 4),
     ]
-    assert roster.of_process("w1") == second
+    assert table.of_process("w1") == second
     for entry in second:
-        roster.remove(entry.name)
-    assert [entry.name for entry in roster.enlist(1, 2, 3)] == ["w1.2-0", "w1.2-1"]
+        table.remove(entry.name)
+    assert [entry.name for entry in table.enlist(1, 2, 3)] == ["w1.2-0", "w1.2-1"]
 
 
 def test_states_that_cannot_follow_each_other_are_refused() -> None:
-    roster = WorkerTable(10.0)
-    worker, server = roster.enlist(0)[0], roster.enlist(1)[0]
+    table = WorkerTable(10.0)
+    worker, server = table.enlist(0)[0], table.enlist(1)[0]
     with pytest.raises(WorkerStateError, match="w0 cannot become busy while it is starting"):
-        roster.enter(worker, WorkerState.BUSY)
-    moved(roster, worker, WorkerState.WAITING, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
+        table.enter(worker, WorkerState.BUSY)
+    moved(table, worker, WorkerState.WAITING, WorkerState.LOADING, WorkerState.IDLE, WorkerState.BUSY)
     with pytest.raises(WorkerStateError, match="cannot become loading while it is busy"):
-        roster.enter(worker, WorkerState.LOADING)
-    moved(roster, worker, WorkerState.ENDING, WorkerState.ENDING)
+        table.enter(worker, WorkerState.LOADING)
+    moved(table, worker, WorkerState.ENDING, WorkerState.ENDING)
     with pytest.raises(WorkerStateError, match="cannot become idle while it is ending"):
-        roster.enter(worker, WorkerState.IDLE)
-    moved(roster, server, WorkerState.LOADING, WorkerState.SERVING)
+        table.enter(worker, WorkerState.IDLE)
+    moved(table, server, WorkerState.LOADING, WorkerState.SERVING)
     with pytest.raises(WorkerStateError):
-        roster.enter(server, WorkerState.SERVING)
+        table.enter(server, WorkerState.SERVING)

@@ -157,7 +157,11 @@ def test_what_makes_a_rate_doubtful_is_said_beside_it(ledger: Ledger) -> None:
         "1 episode was solved, and no longer at the last step (reach 1): counted as success; --env.success=end counts "
         "the last step alone",
     )
-    assert summarize(ledger, plan(), counted={8}).notes[0].startswith("1 episode was ended at the first step")
+    assert (
+        summarize(ledger, plan(), counting=Counting(frozenset({8}), frozenset({8})))
+        .notes[0]
+        .startswith("1 episode was ended at the first step")
+    )
 
 
 def test_success_that_was_lost_is_a_failure_where_the_end_counts(ledger: Ledger) -> None:

@@ -17,19 +17,19 @@ BLACK, GRAY = np.zeros((32, 32, 3), np.uint8), np.full((32, 32, 3), 90, np.uint8
 
 
 def test_it_sees_the_range_of_actions_and_how_many_are_at_the_bounds() -> None:
-    witness = SignalMonitor(ActionSpec(2, (-1.0, -1.0), (1.0, 1.0)))
-    witness.played(np.array([[0.5, -2.0], [0.25, 0.0]]))
-    witness.played(np.array([[1.0, 0.5]]))
-    assert witness.signals() == Signals((0.25, -2.0), (1.0, 0.5), saturated=2 / 6)
+    monitor = SignalMonitor(ActionSpec(2, (-1.0, -1.0), (1.0, 1.0)))
+    monitor.played(np.array([[0.5, -2.0], [0.25, 0.0]]))
+    monitor.played(np.array([[1.0, 0.5]]))
+    assert monitor.signals() == Signals((0.25, -2.0), (1.0, 0.5), saturated=2 / 6)
 
 
 def test_it_sees_blank_images_and_what_never_changes() -> None:
-    witness = SignalMonitor(ActionSpec(1, (-1.0,), (1.0,)))
+    monitor = SignalMonitor(ActionSpec(1, (-1.0,), (1.0,)))
     moving = GRAY.copy()
     moving[::8] = 200
-    witness.looked({"dark": BLACK, "live": moving, "state": np.zeros(2), "task": "go"})
-    witness.looked({"dark": BLACK, "live": GRAY, "state": np.ones(2), "task": "go"})
-    signals = witness.signals()
+    monitor.looked({"dark": BLACK, "live": moving, "state": np.zeros(2), "task": "go"})
+    monitor.looked({"dark": BLACK, "live": GRAY, "state": np.ones(2), "task": "go"})
+    signals = monitor.signals()
     assert (signals.blank, signals.still, signals.action_low) == (("dark",), ("dark",), ())
 
 

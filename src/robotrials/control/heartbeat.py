@@ -74,11 +74,11 @@ def start_heartbeat(
     address: str,
     name: str,
     token: str,
-    pulse: Heartbeat,
+    heartbeat: Heartbeat,
     every: float,
     answered: bool = False,
 ) -> None:
-    """Send ``pulse`` to the coordinator every ``every`` seconds, for as long as this process and its parent live.
+    """Send ``heartbeat`` to the coordinator every ``every`` seconds, for as long as this process and its parent live.
 
     ``answered``: the coordinator answers every beat, as it does to workers that are apart. Where it says stop, or
     nothing for ``COORDINATOR_SILENT_S``, this process ends, even one that hangs in a simulator's native code.
@@ -89,20 +89,20 @@ def start_heartbeat(
         parent = os.getppid()
         heard = time.monotonic()
         while True:
-            pulse.go_on()
+            heartbeat.go_on()
             time.sleep(every)
             if os.getppid() != parent:
                 os._exit(ADOPTED)
-            send(socket, Beat(name, token, pulse.lease, pulse.count, pulse.phase, pulse.step))
+            send(socket, Beat(name, token, heartbeat.lease, heartbeat.count, heartbeat.phase, heartbeat.step))
             if not answered:
                 continue
             while socket.poll(0):
                 heard = time.monotonic()
                 answer = WORKER_TALK.decode(socket.recv())
-                if isinstance(answer, Stop) and pulse.phase != ENDING:
+                if isinstance(answer, Stop) and heartbeat.phase != ENDING:
                     os._exit(UNWANTED)
                 if isinstance(answer, Alive):
-                    pulse.server = answer.server
+                    heartbeat.server = answer.server
             if time.monotonic() - heard > COORDINATOR_SILENT_S:
                 os._exit(ADOPTED)
 

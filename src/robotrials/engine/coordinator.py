@@ -159,8 +159,8 @@ class Coordinator:
             now = time.monotonic()
             if now >= next_tick:
                 if now - next_tick > _STANDSTILL_S:
-                    for roster in (self._workers.roster, *([pool.roster] if pool else [])):
-                        roster.forgive()
+                    for table in (self._workers.table, *([pool.table] if pool else [])):
+                        table.forgive()
                 # Exits are judged one tick after they were seen: what the worker said last is read first.
                 for gone in pending_exits:
                     self._on_exit(gone)
@@ -209,9 +209,9 @@ class Coordinator:
         if isinstance(message, Hello):
             self._on_hello(identity, message)
             return
-        entry = self._workers.roster.by_identity(identity)
+        entry = self._workers.table.by_identity(identity)
         if entry is None and self._servers is not None:
-            entry = self._servers.roster.by_identity(identity)
+            entry = self._servers.table.by_identity(identity)
         handler = self._handlers.get(type(message))
         if entry is None or handler is None:
             raise WireError(f"{message.kind} from a peer that is no worker of this run")
@@ -223,8 +223,8 @@ class Coordinator:
     def _on_beat(self, identity: bytes, beat: Beat) -> None:
         is_ours = self._workers.beat(beat)
         if self._servers is not None:
-            self._servers.roster.beat(beat)
-        entry = self._workers.roster.by_name(beat.worker)
+            self._servers.table.beat(beat)
+        entry = self._workers.table.by_name(beat.worker)
         if entry is None or entry.apart:  # others die with this process, and need no answer
             answer = Alive(self._server_of(entry)) if is_ours else Stop("this run has given the worker up")
             self._router.send_multipart([identity, encode(answer)])
@@ -233,15 +233,15 @@ class Coordinator:
         if not self._knows(hello.token):
             raise WireError("a worker without this run's token")
         pool = self._servers
-        if pool is not None and (server := pool.roster.greet(hello.worker, identity)) is not None:
-            pool.roster.enter(server, WorkerState.LOADING)
+        if pool is not None and (server := pool.table.greet(hello.worker, identity)) is not None:
+            pool.table.enter(server, WorkerState.LOADING)
             self._send(server, pool.job())
             return
-        roster = self._workers.roster
+        table = self._workers.table
         if hello.joins:
-            entry = roster.admit(hello.worker, identity, hello.process)
+            entry = table.admit(hello.worker, identity, hello.process)
         else:
-            entry = roster.greet(hello.worker, identity)
+            entry = table.greet(hello.worker, identity)
         if entry is None:
             why = "has a worker of that name" if hello.joins else "expects no worker of that name"
             self._router.send_multipart([identity, encode(Stop(f"this run {why}", unfit=True))])
@@ -250,12 +250,12 @@ class Coordinator:
         if hello.joins:
             self._observer.on_message(f"{entry.name} joined")
         if pool is not None and not pool.is_ready:
-            roster.enter(entry, WorkerState.WAITING)
+            table.enter(entry, WorkerState.WAITING)
             return
         self._give_job(entry)
 
     def _give_job(self, entry: WorkerEntry) -> None:
-        self._workers.roster.enter(entry, WorkerState.LOADING)
+        self._workers.table.enter(entry, WorkerState.LOADING)
         self._send(entry, replace(self._job, server=self._server_of(entry)))
 
     def _server_of(self, entry: WorkerEntry | None) -> str | None:
@@ -265,7 +265,7 @@ class Coordinator:
         """A policy server is up: once all are, the workers that waited for it get their job."""
         assert isinstance(message, Serving)
         pool = self._servers
-        if pool is None or pool.roster.by_name(entry.name) is not entry:
+        if pool is None or pool.table.by_name(entry.name) is not entry:
             raise WireError("serving, from a worker")
         self._know_policy(message.policy, message.about)
         self._start_failures = 0
@@ -317,7 +317,7 @@ class Coordinator:
         if message.expected and not entry.joined:
             raise ConfigError(message.reason)
         reason = f"could not make the policy: {message.reason}"
-        if self._servers is not None and self._servers.roster.by_name(entry.name) is entry:
+        if self._servers is not None and self._servers.table.by_name(entry.name) is entry:
             self._servers.kill(entry, reason)
         else:
             self._workers.kill(entry, reason)
@@ -375,7 +375,7 @@ class Coordinator:
     def _renew(self, process: str) -> None:
         """End a worn-out process once nothing is played in it; another takes its place. What a worker of it holds ahead
         goes back, unless scenes beside it still play: they are not disturbed."""
-        members = self._workers.roster.of_process(process)
+        members = self._workers.table.of_process(process)
         if len(members) > 1 and any(member.leases for member in members):
             return
         for member in members:
@@ -391,7 +391,7 @@ class Coordinator:
         """The worker can take another lease; it may have one waiting already."""
         if entry.state is WorkerState.ENDING:
             return
-        self._workers.roster.enter(entry, WorkerState.BUSY if entry.leases else WorkerState.IDLE)
+        self._workers.table.enter(entry, WorkerState.BUSY if entry.leases else WorkerState.IDLE)
         if entry.process in self._retiring:
             self._renew(entry.process)
         else:
@@ -401,7 +401,7 @@ class Coordinator:
         """One lease to play, and while many are left one more to begin without asking: a worker that waits for its next
         lease goes to sleep, and waking costs more than the lease."""
         while entry.state in (WorkerState.IDLE, WorkerState.BUSY) and entry.process not in self._retiring:
-            many_left = self._queue.n_pending > _AHEAD_WHILE * len(self._workers.roster)
+            many_left = self._queue.n_pending > _AHEAD_WHILE * len(self._workers.table)
             if len(entry.leases) >= (2 if many_left else 1):
                 return
             leased = self._queue.lease(entry.name, entry.process, self._server_of(entry) or "")
@@ -411,7 +411,7 @@ class Coordinator:
             if len(entry.leases) == 1:
                 self._begins(entry)
             if entry.state is WorkerState.IDLE:
-                self._workers.roster.enter(entry, WorkerState.BUSY)
+                self._workers.table.enter(entry, WorkerState.BUSY)
             episode = leased.episode
             mode = self._terms.record_mode(episode)
             self._send(entry, Lease(leased.lease, episode, leased.attempt, mode, self._terms.video_path(episode)))
@@ -432,7 +432,7 @@ class Coordinator:
 
     def _on_exit(self, gone: WorkerExit) -> None:
         """A worker died: its leases err, and its slot gets a new one while there is work."""
-        entry = self._workers.roster.remove(gone.name)
+        entry = self._workers.table.remove(gone.name)
         if entry is None:
             return
         self._files.forget(gone.name)
@@ -449,14 +449,14 @@ class Coordinator:
         if entry.joined:
             self._observer.on_message(reason)
             return
-        if not entry.was_ready and not self._workers.roster.of_process(entry.process):  # once for all its scenes
+        if not entry.was_ready and not self._workers.table.of_process(entry.process):  # once for all its scenes
             self._count_start_failure("workers", reason, gone)
         if self._queue.n_pending:
             self._workers.replace(entry)
 
     def _on_server_exit(self, pool: ServerPool, gone: WorkerExit) -> None:
         """A policy server died: the episodes it served err at their next request, and find its successor."""
-        entry = pool.roster.remove(gone.name)
+        entry = pool.table.remove(gone.name)
         if entry is None:
             return
         reason = entry.killed_because or f"policy server {gone.name} was lost ({gone.how})"
@@ -490,4 +490,4 @@ class Coordinator:
         loads = self._servers is not None and not self._servers.is_ready
         underway = self._underway.look(self._workers, loads)
         playing = self._underway.playing(self._workers)
-        self._observer.on_progress(self._tally.snapshot(playing, len(self._workers.roster), underway))
+        self._observer.on_progress(self._tally.snapshot(playing, len(self._workers.table), underway))

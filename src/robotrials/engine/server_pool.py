@@ -30,16 +30,16 @@ class ServerPool:
     def __init__(self, terms: ServerOptions, launcher: Launcher) -> None:
         self._terms = terms
         self._launcher = launcher
-        self.roster = WorkerTable(terms.step_timeout, prefix="s")
+        self.table = WorkerTable(terms.step_timeout, prefix="s")
         self._elsewhere: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[WorkerEntry]:
-        return iter(self.roster)
+        return iter(self.table)
 
     @property
     def is_ready(self) -> bool:
         """Every server has its policy loaded."""
-        serving = [entry for entry in self.roster if entry.state is WorkerState.SERVING]
+        serving = [entry for entry in self.table if entry.state is WorkerState.SERVING]
         return len(serving) == len(self._terms.addresses)
 
     def start(self) -> None:
@@ -58,14 +58,14 @@ class ServerPool:
 
     def serves(self, entry: WorkerEntry, elsewhere: str | None) -> None:
         """A server has loaded its policy; ``elsewhere`` is its address for other machines."""
-        self.roster.enter(entry, WorkerState.SERVING)
+        self.table.enter(entry, WorkerState.SERVING)
         if elsewhere is not None:
             self._elsewhere[entry.slot] = elsewhere
 
     def hung(self) -> list[tuple[WorkerEntry, str]]:
         """Servers whose policy has stood still for too long, each with the reason."""
-        self.roster.wait_for_room(self._launcher.unplaced())
-        return self.roster.hung()
+        self.table.wait_for_room(self._launcher.unplaced())
+        return self.table.hung()
 
     def exits(self) -> list[WorkerExit]:
         return self._launcher.exits()
@@ -76,15 +76,15 @@ class ServerPool:
 
     def kill(self, entry: WorkerEntry, reason: str) -> None:
         entry.killed_because = reason
-        self.roster.enter(entry, WorkerState.ENDING)
+        self.table.enter(entry, WorkerState.ENDING)
         self._launcher.kill(entry.name)
 
     def close(self) -> None:
         """End them all: a server has nothing to lose."""
-        for entry in self.roster:
+        for entry in self.table:
             self._launcher.kill(entry.name)
         self._launcher.close(grace_s=0.0)
 
     def _start(self, slot: int) -> None:
-        for entry in self.roster.enlist(slot):
+        for entry in self.table.enlist(slot):
             self._launcher.start(entry.process)

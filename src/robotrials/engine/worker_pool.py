@@ -43,10 +43,10 @@ class WorkerPool:
         self._to_start = deque(range(crew.n_processes))
         self._at_once = at_once or crew.n_processes
         self._departed: list[WorkerExit] = []
-        self.roster = WorkerTable(step_timeout)
+        self.table = WorkerTable(step_timeout)
 
     def __iter__(self) -> Iterator[WorkerEntry]:
-        return iter(self.roster)
+        return iter(self.table)
 
     def start(self) -> None:
         """Start those of the run's own whose turn it is; to be called again and again.
@@ -56,10 +56,10 @@ class WorkerPool:
         """
         if not self._to_start:
             return
-        starting = len({entry.process for entry in self.roster if entry.state is WorkerState.STARTING})
+        starting = len({entry.process for entry in self.table if entry.state is WorkerState.STARTING})
         while self._to_start and starting < self._at_once:
             number = self._to_start.popleft()
-            entries = self.roster.enlist(number, self._crew.scenes_of(number), number * self._crew.scenes)
+            entries = self.table.enlist(number, self._crew.scenes_of(number), number * self._crew.scenes)
             self._launcher.start(entries[0].process)
             starting += 1
 
@@ -67,7 +67,7 @@ class WorkerPool:
     def is_starting(self) -> bool:
         """Whether a process is on its way, or will be: one that is to start, starts, or ends and is replaced."""
         on_the_way = (WorkerState.STARTING, WorkerState.WAITING, WorkerState.LOADING, WorkerState.ENDING)
-        return bool(self._to_start) or any(entry.state in on_the_way for entry in self.roster)
+        return bool(self._to_start) or any(entry.state in on_the_way for entry in self.table)
 
     def replace(self, gone: WorkerEntry) -> None:
         """Another process shall start in the place of one that has died; who joined is not replaced from here."""
@@ -76,8 +76,8 @@ class WorkerPool:
 
     def beat(self, beat: Beat) -> bool:
         """Take note of a sign of life; False from a worker that is none of this run, or not any more."""
-        self.roster.beat(beat)
-        entry = self.roster.by_name(beat.worker)
+        self.table.beat(beat)
+        entry = self.table.by_name(beat.worker)
         return entry is not None and entry.state is not WorkerState.ENDING
 
     def kill(self, entry: WorkerEntry, reason: str) -> None:
@@ -86,19 +86,19 @@ class WorkerPool:
         if entry.state is WorkerState.ENDING:
             return
         entry.killed_because = reason
-        self.roster.enter(entry, WorkerState.ENDING)
+        self.table.enter(entry, WorkerState.ENDING)
         if entry.joined:
             self._departed.append(WorkerExit(entry.name, log="its own output", cause=reason))
             return
-        for other in self.roster.of_process(entry.process):
+        for other in self.table.of_process(entry.process):
             if other.state is not WorkerState.ENDING:
                 other.killed_because = f"its process was ended with worker {entry.name}: {reason}"
-                self.roster.enter(other, WorkerState.ENDING)
+                self.table.enter(other, WorkerState.ENDING)
         self._launcher.kill(entry.process)
 
     def kill_hung_and_lost(self) -> None:
-        self.roster.wait_for_room(self._launcher.unplaced())
-        for entry, reason in (*self.roster.hung(), *self.roster.lost()):
+        self.table.wait_for_room(self._launcher.unplaced())
+        for entry, reason in (*self.table.hung(), *self.table.lost()):
             self.kill(entry, reason)
 
     def exits(self) -> list[WorkerExit]:
@@ -107,14 +107,14 @@ class WorkerPool:
         ended = [
             replace(gone, name=entry.name)
             for gone in self._launcher.exits()
-            for entry in self.roster.of_process(gone.name)
+            for entry in self.table.of_process(gone.name)
         ]
         return [*departed, *ended]
 
     def close(self, stop: Callable[[WorkerEntry], None], graceful: bool) -> None:
         """Tell all to ``stop``; of its own, kill at once what cannot be told, or everything where nothing is worth
         waiting for. Leaves no process of its own."""
-        for entry in self.roster:
+        for entry in self.table:
             # One that has not said hello yet would wait for an answer until the grace is over.
             if entry.identity is not None and (graceful or entry.joined):
                 stop(entry)

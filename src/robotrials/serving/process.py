@@ -43,8 +43,8 @@ def serve(address: str, name: str, token: str, where: str, elsewhere: str | None
     message = WORKER_TALK.decode(coordinator.recv())
     if not isinstance(message, Serve):
         return
-    pulse = Heartbeat(phase="load")
-    start_heartbeat(context, address, name, token, pulse, message.beat_every)
+    heartbeat = Heartbeat(phase="load")
+    start_heartbeat(context, address, name, token, heartbeat, message.beat_every)
     try:
         policy = make_policy(told_exactness(message.policy, message.exact))
         spec = policy.spec()
@@ -66,14 +66,14 @@ def serve(address: str, name: str, token: str, where: str, elsewhere: str | None
     if message.exact:
         policy = own_generators(policy)
     cores = None if policy.has_own_device else available_cores()
-    server = PolicyServer(Beating(policy, pulse), listener, token, cores=cores)
+    server = PolicyServer(Beating(policy, heartbeat), listener, token, cores=cores)
     reached_at = None
     if elsewhere is not None:
         for_others = listen(f"tcp://{elsewhere}:0")
         server.listen_at(for_others)
         reached_at = f"tcp://{name_for_others(elsewhere)}:{for_others.getsockname()[1]}"
     send(coordinator, Serving(name, spec, policy.describe(), reached_at))
-    pulse.enter("idle")
+    heartbeat.enter("idle")
     server.serve()
 
 
@@ -86,8 +86,8 @@ def _refuse(coordinator: zmq.Socket[bytes], name: str, reason: str, expected: bo
 class Beating(Policy):
     """A policy whose every call shows in the pulse: one that hangs is found by the coordinator's watchdog."""
 
-    def __init__(self, policy: Policy, pulse: Heartbeat) -> None:
-        self._policy, self._pulse = policy, pulse
+    def __init__(self, policy: Policy, heartbeat: Heartbeat) -> None:
+        self._policy, self._heartbeat = policy, heartbeat
 
     def spec(self) -> PolicySpec:
         return self._policy.spec()
@@ -96,11 +96,11 @@ class Beating(Policy):
         return self._policy.new_session(episode, task, env)
 
     def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
-        self._pulse.enter("infer")
+        self._heartbeat.enter("infer")
         try:
             return self._policy.act(sessions, observations)
         finally:
-            self._pulse.enter("idle")
+            self._heartbeat.enter("idle")
 
 
 def main() -> None:

@@ -120,7 +120,7 @@ class Rollout:
         policy: Policy,
         task: TaskSpec,
         rename_map: Mapping[str, str],
-        pulse: Heartbeat,
+        heartbeat: Heartbeat,
         seeds_globals: bool = True,
         scoring: Scoring | None = None,
         refuses_nonfinite: bool = False,
@@ -133,7 +133,7 @@ class Rollout:
         self._spec = policy.spec()
         self._task = task
         self._rename_map = rename_map
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._seeds_globals = seeds_globals
         self._scoring = scoring or Scoring()
         self._refuses_nonfinite = refuses_nonfinite
@@ -155,14 +155,14 @@ class Rollout:
             NonFiniteError: an observation or the rewards hold NaN or infinity, and such are refused.
         """
         clock = time.perf_counter
-        env, policy, task, spec, pulse = self._env, self._policy, self._task, self._spec, self._pulse
+        env, policy, task, spec, heartbeat = self._env, self._policy, self._task, self._spec, self._heartbeat
         started_at, began = time.time(), clock()
         finite = self.finite = FiniteCheck(task, self._refuses_nonfinite)
-        eyes = ObservationWindow(spec, task, self._rename_map, None if spool is None else spool.cameras, finite)
+        window = ObservationWindow(spec, task, self._rename_map, None if spool is None else spool.cameras, finite)
         if self._seeds_globals:
             seed_global_generators(episode)
-        pulse.step = 0
-        pulse.enter("reset")
+        heartbeat.step = 0
+        heartbeat.enter("reset")
         score = Score(task.name, episode, self._scoring)
         end: EndReason | None = None
         try:
@@ -175,19 +175,19 @@ class Rollout:
         reset_s, simulate_s, render_s, infer_s, wait_s, film_s = mark - began, 0.0, 0.0, 0.0, 0.0, 0.0
 
         step, looks, video_renders = 0, 0, 0
-        witness = SignalMonitor(task.action) if episode.index < WATCHED_EPISODES and end is None else None
+        monitor = SignalMonitor(task.action) if episode.index < WATCHED_EPISODES and end is None else None
         if end is None:
-            eyes.look(env, 0)
+            window.look(env, 0)
         while end is None:
             before = clock()
             render_s += before - mark
-            pulse.enter("infer")
-            chunk = self._chunk(policy.act([session], [eyes.observation()]), looks)
+            heartbeat.enter("infer")
+            chunk = self._chunk(policy.act([session], [window.observation()]), looks)
             looks += 1
-            if witness is not None:
-                witness.looked(eyes.observation())
-                witness.played(chunk)
-            pulse.enter("simulate")
+            if monitor is not None:
+                monitor.looked(window.observation())
+                monitor.played(chunk)
+            heartbeat.enter("simulate")
             mark = clock()
             inside = policy.infer_s
             infer_s += mark - before if inside is None else inside
@@ -195,7 +195,7 @@ class Rollout:
             last = len(chunk) - 1
             for position, action in enumerate(chunk):
                 if video is not None and video.wants(step):
-                    mark, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
+                    mark, video_renders, spent = self._film(video, window, step, mark, video_renders)
                     film_s += spent
                 try:
                     reward, terminated, truncated, step_success = env.step(action)
@@ -206,25 +206,25 @@ class Rollout:
                 simulate_s += now - mark
                 mark = now
                 step += 1
-                pulse.count += 1
-                pulse.step = step
+                heartbeat.count += 1
+                heartbeat.step = step
                 reward = float(reward)  # simulators return NumPy's scalars, which do not cross the wire
                 end = score.add(reward, terminated, truncated, step_success)
                 if spool is not None:
-                    spool.add(eyes.seen, action, reward, bool(step_success))
+                    spool.add(window.seen, action, reward, bool(step_success))
                 if end is not None:
                     break
                 if last - position < spec.n_obs_steps or spool is not None:
                     # The last steps before the policy acts again are the ones it wants to have seen.
-                    pulse.phase = "render"
-                    eyes.look(env, step)
+                    heartbeat.phase = "render"
+                    window.look(env, step)
                     now = clock()
                     render_s += now - mark
                     mark = now
-                    pulse.phase = "simulate"
+                    heartbeat.phase = "simulate"
         finite.reward(score.reward_sum)
         if video is not None and end is not EndReason.EXCEPTION:
-            _, video_renders, spent = self._film(video, eyes, step, mark, video_renders)
+            _, video_renders, spent = self._film(video, window, step, mark, video_renders)
             film_s += spent
         return EpisodeRecord(
             episode=episode.id,
@@ -236,7 +236,7 @@ class Rollout:
             reward_sum=score.reward_sum,
             reward_max=score.reward_max,
             looks=looks,
-            renders=eyes.renders + video_renders,
+            renders=window.renders + video_renders,
             nonfinite=finite.count,
             timings=Timings(
                 reset=reset_s,
@@ -250,18 +250,18 @@ class Rollout:
             error=score.exception,
             started_at=started_at,
             marks=score.marks(end),
-            signals=None if witness is None else witness.signals(),
+            signals=None if monitor is None else monitor.signals(),
         )
 
     def _film(
-        self, video: EpisodeVideo, eyes: ObservationWindow, step: int, mark: float, renders: int
+        self, video: EpisodeVideo, window: ObservationWindow, step: int, mark: float, renders: int
     ) -> tuple[float, int, float]:
         """Give the video this step's picture, drawn anew only if the policy has not just seen it. No film ends an
         episode: one that cannot be drawn is given up, with the reason."""
-        frame = eyes.frame(self._task.record_key, step)
+        frame = window.frame(self._task.record_key, step)
         try:
             if frame is None:
-                self._pulse.phase = "render"
+                self._heartbeat.phase = "render"
                 frame = self._env.render()
                 renders += 1
             video.add(step, frame)
@@ -270,7 +270,7 @@ class Rollout:
                 video.give_up(str(error))
         except Exception as error:  # noqa: BLE001  a simulator may raise anything while it draws
             video.give_up(str(error) if isinstance(error, RobotrialsError) else f"{type(error).__name__}: {error}")
-        self._pulse.phase = "simulate"
+        self._heartbeat.phase = "simulate"
         now = time.perf_counter()
         return now, renders, now - mark
 

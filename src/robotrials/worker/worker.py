@@ -95,7 +95,7 @@ class Worker:
         self._sends_files = False
         self._context = context or zmq.Context()
         self._socket = connect_dealer(self._context, address)
-        self._pulse = Heartbeat()
+        self._heartbeat = Heartbeat()
         self._task: TaskSpec | None = None
         self._env: Env | None = None
         self._place: SceneSlot | None = None
@@ -104,7 +104,7 @@ class Worker:
         """Until the coordinator says stop. ``place``: where it plays if its process has several scenes."""
         if place is not None:
             self._place = place
-            place.is_waiting = lambda: self._pulse.enter(self._pulse.phase)
+            place.is_waiting = lambda: self._heartbeat.enter(self._heartbeat.phase)
         token, here = self._token, (os.getpid(), host_info.gethostname())
         send(self._socket, Hello(self._name, *here, token, self._joins, self._apart, self._process))
         if self._apart and not self._socket.poll(int(1000 * COORDINATOR_SILENT_S)):
@@ -115,8 +115,8 @@ class Worker:
             self._stop(first)
             return
         job = cast(Job, _expect(first, Job))
-        self._pulse.hung_s = job.hung_s if self._apart else None
-        start_heartbeat(self._context, self._address, self._name, token, self._pulse, job.beat_every, self._apart)
+        self._heartbeat.hung_s = job.hung_s if self._apart else None
+        start_heartbeat(self._context, self._address, self._name, token, self._heartbeat, job.beat_every, self._apart)
         self._root, self._sends_files = self._place_for_files(job)
         try:
             benchmark = make_benchmark(job.env)
@@ -139,7 +139,7 @@ class Worker:
         while True:
             message = self._receive()
             if isinstance(message, Stop):
-                self._pulse.enter(ENDING)
+                self._heartbeat.enter(ENDING)
                 self._close_env()
                 self._stop(message)
                 return
@@ -157,7 +157,7 @@ class Worker:
 
     def _served(self, address: str) -> ServedPolicy:
         """The policy in its server, which may be restarted at another address."""
-        return ServedPolicy(address, self._token, self._name, moved_to=lambda: self._pulse.server)
+        return ServedPolicy(address, self._token, self._name, moved_to=lambda: self._heartbeat.server)
 
     def _ready(self, job: Job, spec: PolicySpec, policy: Policy) -> Ready:
         if not self._apart:
@@ -179,7 +179,7 @@ class Worker:
 
     def _send_files(self, lease: Lease, done: Done) -> None:
         """All that the episode has left on this machine, then nothing is left of it here."""
-        self._pulse.enter("send")
+        self._heartbeat.enter("send")
         files = [path for path in sorted(self._root.rglob("*")) if path.is_file()]
         send_files(lambda part: send(self._socket, part), lease.lease, self._root, files)
         for path in files:
@@ -194,8 +194,8 @@ class Worker:
         tasks: dict[tuple[str, str], TaskSpec],
     ) -> Done:
         """One episode, whatever happens in it."""
-        episode, pulse = lease.episode, self._pulse
-        pulse.take(lease.lease)
+        episode, heartbeat = lease.episode, self._heartbeat
+        heartbeat.take(lease.lease)
         began, started_at = time.perf_counter(), time.time()
         video: EpisodeVideo | None = None
         spool: EpisodeSpool | None = None
@@ -214,7 +214,7 @@ class Worker:
                 policy,
                 task,
                 job.rename_map,
-                pulse,
+                heartbeat,
                 seeds_globals=self._place is None,
                 scoring=scoring_of(benchmark),
                 refuses_nonfinite=job.refuses_nonfinite,
@@ -225,10 +225,10 @@ class Worker:
                 _discard(spool)
                 video = spool = None
             if spool is not None:
-                pulse.enter("dataset")
+                heartbeat.enter("dataset")
                 spool.finish()
             if video is not None:
-                pulse.enter("video")
+                heartbeat.enter("video")
                 record, note = _keep_video(record, video, lease)
             if record.end is EndReason.EXCEPTION:
                 self._close_env()  # nobody knows what it has left undone
@@ -243,13 +243,13 @@ class Worker:
                 record,
                 retryable=not isinstance(error, (ContractError, ConfigError, NonFiniteError)),
                 # NaN says nothing of the other episodes, however early it comes.
-                at_start=pulse.step <= 1 and not isinstance(error, NonFiniteError),
+                at_start=heartbeat.step <= 1 and not isinstance(error, NonFiniteError),
                 fault=self._fault(error),
             )
         finally:
             if self._place is not None:
                 self._place.leave()
-            pulse.lease = 0
+            heartbeat.lease = 0
         note = _note(episode, record, rollout.finite.words(), note)
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
         return Done(lease.lease, record, note=note)
@@ -267,11 +267,11 @@ class Worker:
     def _env_for(self, benchmark: Benchmark, task: TaskSpec) -> Env:
         """The environment of ``task``: the one that stands if it is that task's, else a new one after closing it."""
         if self._place is not None:
-            self._pulse.enter("build")
+            self._heartbeat.enter("build")
             return self._place.take(cast(ManyScenes, benchmark), task)
         if self._env is None or self._task is not task:
             self._close_env()
-            self._pulse.enter("build")
+            self._heartbeat.enter("build")
             began = time.perf_counter()
             self._env, self._task = benchmark.make(task), task
             log.info("built %s in %.2f s", task.name, time.perf_counter() - began)
@@ -290,7 +290,7 @@ class Worker:
         self, error: BaseException, episode: EpisodeSpec, attempt: int, started_at: float
     ) -> EpisodeRecord:
         text = f"{_one_line(error)}\n{traceback.format_exc()[-_MAX_TRACEBACK:]}"
-        return error_record(episode.id, attempt, self._name, text, self._pulse.step, started_at)
+        return error_record(episode.id, attempt, self._name, text, self._heartbeat.step, started_at)
 
     def _receive(self) -> Message:
         """The next message, and between two of them the word that this worker leaves: a socket has one thread."""
@@ -321,7 +321,7 @@ def _note(episode: EpisodeSpec, record: EpisodeRecord, nonfinite: str, more: str
     if record.reward_sum is not None and not math.isfinite(record.reward_sum):
         parts.append(f"the benchmark's rewards sum to {record.reward_sum}; averages over it have no value")
     parts += [more] if more else []
-    return f"{episode.name}: {'; '.join(parts)}" if parts else None
+    return f"{episode.name}{REASON}{'; '.join(parts)}" if parts else None
 
 
 def _expect(message: Message, kind: type[Message]) -> Message:
@@ -356,11 +356,11 @@ def _keep_video(record: EpisodeRecord, video: EpisodeVideo, lease: Lease) -> tup
             video.finish()
         except VideoError as error:
             log.error("%s", error)
-            note = f"{lease.episode.name} has no video{REASON}{error}"
+            note = f"it has no video: {error}"
         else:
             record = replace(record, video=lease.video)
             if video.is_black:
-                note = f"{lease.episode.name} has a video{REASON}it is black in every frame"
+                note = "its video is black in every frame"
     spent, times = time.perf_counter() - began, record.timings
     return replace(record, timings=replace(times, film=times.film + spent, total=times.total + spent)), note
 

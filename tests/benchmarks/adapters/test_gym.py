@@ -349,7 +349,7 @@ def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
     assert [(record.end.value, record.video) for record in records] == [("time_limit", None)] * 6
     # Of the three that were to be filmed, the first is named: what holds for one mostly holds for many.
     assert [text for text in listener.messages if "video" in text] == [
-        "Odd-v0/Odd-v0/0 has no video: OSError: EGL is gone"
+        "Odd-v0/Odd-v0/0: it has no video: OSError: EGL is gone"
     ]
 
 
@@ -366,6 +366,6 @@ def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path:
     over = [record for record in records if record.end.value == "exception"]
     assert 0 < len(over) < 6
     assert {(r.success, r.steps, r.reward_sum, r.reward_max, r.video) for r in over} == {(False, 0, 0.0, 0.0, None)}
-    assert not any("has no video" in text for text in listener.messages)
+    assert not any("it has no video" in text for text in listener.messages)
     info = json.loads((tmp_path / "dataset" / "meta" / "info.json").read_text())
     assert info["total_episodes"] == 6 - len(over)
