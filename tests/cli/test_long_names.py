@@ -24,7 +24,7 @@ from robotrials.results.stored import read_run
 from tests.results.stored_runs import write_run
 
 SUITES = ("libero_spatial", "libero_object", "libero_goal", "libero_10", "libero_90")
-_FILE = resources.files("robotrials.benchmarks") / "libero/tasks.json"
+_FILE = resources.files("robotrials.benchmarks.adapters.libero") / "tasks.json"
 TASKS: dict[str, list[list[str]]] = {name: json.loads(_FILE.read_text())[name]["tasks"] for name in SUITES}
 WIDTHS = (60, 80, 120, 200)
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.errors import ContractError, NonFiniteError, NoPictureError, VideoError
 from robotrials.plan.plan import build_plan
 from robotrials.policies.base import Policy
 from robotrials.results.record import EndReason
 from robotrials.results.video import EpisodeVideo
-from robotrials.worker.rollout import Pulse, Rollout
+from robotrials.worker.rollout import Rollout
 from tests import toy
 
 BENCHMARK = toy.Toy(toy.ToyConfig(task="a"))
@@ -22,7 +23,7 @@ PLAN = build_plan([TASK], 8, 1000)
 
 def play(policy: Policy, index: int = 0, env: toy.ToyEnv | None = None, video: EpisodeVideo | None = None):
     env = env or toy.ToyEnv(toy.ToyConfig())
-    return Rollout(env, policy, TASK, {}, Pulse()).run(PLAN.episodes[index], 1, "w0", video)
+    return Rollout(env, policy, TASK, {}, Heartbeat()).run(PLAN.episodes[index], 1, "w0", video)
 
 
 def outcome(record):
@@ -137,7 +138,7 @@ class Shaky(toy.ToyEnv):
 def test_observations_that_are_not_finite_are_counted_and_change_nothing(odd: float) -> None:
     env = Shaky(toy.ToyConfig())
     env.odd = odd
-    rollout = Rollout(env, toy.Steady(n=5), TASK, {}, Pulse())
+    rollout = Rollout(env, toy.Steady(n=5), TASK, {}, Heartbeat())
     record = rollout.run(PLAN.episodes[0], 1, "w0", None)
     assert record.nonfinite == 1  # it looks at steps 0, 5, 10, ...
     assert rollout.finite.words() == (
@@ -159,7 +160,7 @@ def test_numbers_that_are_finite_and_whose_sum_is_not_are_finite() -> None:
 def test_where_they_are_refused_the_episode_is_an_error_that_names_key_and_step() -> None:
     env = Shaky(toy.ToyConfig())
     env.odd = np.nan
-    rollout = Rollout(env, toy.Steady(n=5), TASK, {}, Pulse(), refuses_nonfinite=True)
+    rollout = Rollout(env, toy.Steady(n=5), TASK, {}, Heartbeat(), refuses_nonfinite=True)
     with pytest.raises(NonFiniteError, match=r"1 of 2 numbers of observation\.state are NaN or infinite at step 10"):
         rollout.run(PLAN.episodes[0], 1, "w0", None)
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 
 from robotrials.datasets.analysis.chunks import aligned, band_of, cut, permuted
-from robotrials.datasets.analysis.reading import Episode
+from robotrials.datasets.analysis.reading import DatasetEpisode
 
 
-def episode(index: int, frames: int) -> Episode:
+def episode(index: int, frames: int) -> DatasetEpisode:
     steps = np.arange(frames, dtype=np.float32)
-    return Episode(index, np.stack([steps, 100 + steps], axis=1), np.linspace(0, 1, frames))
+    return DatasetEpisode(index, np.stack([steps, 100 + steps], axis=1), np.linspace(0, 1, frames))
 
 
 def test_chunks_begin_every_stride_and_lie_where_their_middle_is() -> None:

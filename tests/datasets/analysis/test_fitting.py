@@ -13,15 +13,15 @@ import pytest
 pytest.importorskip("sklearn")
 
 from robotrials.datasets.analysis import fitting
-from robotrials.datasets.analysis.fitting import Fitters, Job
+from robotrials.datasets.analysis.fitting import Fitters, FittingJob
 from robotrials.datasets.analysis.mixture import Mixture
 
 
-def jobs(n: int) -> list[Job]:
+def jobs(n: int) -> list[FittingJob]:
     rng = np.random.default_rng(0)
     far = np.repeat([0.0, 8.0], 30)[:, None, None]
     two = (rng.normal(size=(60, 3, 2)) + far).astype(np.float32)
-    return [Job(two if number % 2 else rng.normal(size=(40, 3, 2)), (7, number), 2) for number in range(n)]
+    return [FittingJob(two if number % 2 else rng.normal(size=(40, 3, 2)), (7, number), 2) for number in range(n)]
 
 
 @pytest.fixture

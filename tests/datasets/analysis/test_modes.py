@@ -8,13 +8,13 @@ pytest.importorskip("sklearn")
 from robotrials.datasets.analysis.chunks import aligned
 from robotrials.datasets.analysis.fitting import Fitters
 from robotrials.datasets.analysis.modes import count_modes
-from robotrials.datasets.analysis.reading import Episode
+from robotrials.datasets.analysis.reading import DatasetEpisode
 from tests.datasets.analysis.made_up import skewed, strategies
 
 
 def middle(motions: list[np.ndarray]) -> np.ndarray:
     """The chunk in the middle of each episode."""
-    episodes = [Episode(i, motion, np.linspace(0, 1, len(motion))) for i, motion in enumerate(motions)]
+    episodes = [DatasetEpisode(i, motion, np.linspace(0, 1, len(motion))) for i, motion in enumerate(motions)]
     return aligned(episodes, 30, 1).actions
 
 

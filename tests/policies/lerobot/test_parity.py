@@ -30,12 +30,13 @@ from lerobot.scripts import lerobot_eval
 
 from robotrials.benchmarks.base import Benchmark, Env, Observation, StepOutcome
 from robotrials.benchmarks.registry import make_benchmark
+from robotrials.control.heartbeat import Heartbeat
 from robotrials.plan.config import EnvChoice
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.plan import Plan, build_plan
 from robotrials.plan.task import ActionSpec, TaskSpec
 from robotrials.policies.lerobot.policy import LeRobotPolicy
-from robotrials.worker.rollout import Pulse, Rollout
+from robotrials.worker.rollout import Rollout
 from tests.policies import tiny_lerobot
 
 SEED = 1000
@@ -82,7 +83,7 @@ def robotrials_outcomes(policy: LeRobotPolicy, benchmark: Benchmark, plan: Plan)
         return step(action)
 
     env.step = watched  # type: ignore[method-assign]
-    rollout = Rollout(env, policy, task, {}, Pulse())
+    rollout = Rollout(env, policy, task, {}, Heartbeat())
     outcomes = Outcomes([], [], [], [])
     for episode in plan:
         record = rollout.run(episode, 1, "w0", None)
@@ -277,7 +278,7 @@ def test_rewards_after_the_end_are_not_counted_as_lerobot_eval_does(tmp_path: Pa
     checkpoint = tiny_lerobot.act(tmp_path, features=features)
     policy = LeRobotPolicy(str(checkpoint), max_batch=1)
     task = TaskSpec("paying", "paying", 0, "", 8, 10.0, {}, ActionSpec(2, (-1.0,) * 2, (1.0,) * 2))
-    rollout = Rollout(PayingEnv(), policy, task, {}, Pulse())
+    rollout = Rollout(PayingEnv(), policy, task, {}, Heartbeat())
     right = [rollout.run(episode, 1, "w0", None).reward_sum for episode in build_plan([task], 2, 0)]
     assert right == [2.0, 5.0]
 
