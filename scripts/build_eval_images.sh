@@ -28,7 +28,7 @@ for name in "${names[@]}"; do
   [ -f "docker/$name.Dockerfile" ] || { echo "build_eval_images.sh: there is no docker/$name.Dockerfile" >&2; exit 1; }
 done
 
-version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/robotrials/__init__.py)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/robotrials/version.py)
 # Indexes that pip and uv use here are used inside, too.
 arguments=(--build-arg PIP_INDEX_URL --build-arg UV_INDEX_URL "$@")
 

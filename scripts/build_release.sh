@@ -3,7 +3,7 @@
 # and runs on its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/robotrials/__init__.py)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/robotrials/version.py)
 if [ $# -gt 0 ]; then
   [ "$1" = "v$version" ] || { echo "the tag is $1, but the version is $version" >&2; exit 1; }
   grep -q "^## $version" CHANGELOG.md || { echo "CHANGELOG.md has no section $version" >&2; exit 1; }

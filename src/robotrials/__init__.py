@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from robotrials.moved import allow_old_paths
+from robotrials.version import __version__
 
 if TYPE_CHECKING:
     from robotrials.api import Evaluation, evaluate
     from robotrials.results.export.frame import load_run
 
-__version__ = "0.1.0"
 __all__ = ["Evaluation", "__version__", "evaluate", "load_run"]
 
 _LAZY = {

@@ -6,7 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
-import robotrials
+from robotrials.version import PACKAGE
 
 REPOSITORY = "https://github.com/OWNER/robotrials"
 """The project's address: the one place in the code that names it. OWNER is a placeholder until it is published."""
@@ -29,7 +29,7 @@ def _quoted(text: str) -> str:
 
 def _clone() -> Path | None:
     """The clone that the running code is in; None where it was installed as a wheel."""
-    folder = Path(robotrials.__file__).resolve().parents[2]
+    folder = PACKAGE.parents[1]
     return folder if (folder / "pyproject.toml").is_file() and (folder / "src" / "robotrials").is_dir() else None
 
 

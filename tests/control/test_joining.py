@@ -122,7 +122,7 @@ def test_the_secret_is_the_owners_alone_and_a_wrong_one_gets_no_episode(tmp_path
 
 def test_a_worker_that_the_run_cannot_use_says_why(tmp_path: Path, worker: object) -> None:
     background = Background(tmp_path / "run")
-    older = "import robotrials\nrobotrials.__version__ = '0.0.1'\n"
+    older = "from robotrials import version\nversion.__version__ = '0.0.1'\n"
     other = worker(f"--run={tmp_path / 'run'}", **at_start(tmp_path, older))
     assert other.wait(60) == 1
     assert "cannot play this run: other versions could give other outcomes: robotrials 0.0.1" in other.stdout.read()

@@ -9,10 +9,10 @@ import threading
 import traceback
 from collections.abc import Sequence
 
-from robotrials import __version__
 from robotrials.cli import output
 from robotrials.errors import ConfigError, LedgerError, RobotrialsError, UnreadableLedgerError
 from robotrials.machine.limits import is_out_of_space, remedy
+from robotrials.version import __version__
 
 VERBS = (
     "eval",

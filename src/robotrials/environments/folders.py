@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import robotrials
 from robotrials.environments.installation import Installation
+from robotrials.version import PACKAGE
 
 MARK = "robotrials.json"
 PREFIX = "{prefix}"
@@ -123,7 +123,7 @@ def package_folders(environment: Environment) -> list[str]:
 
 def package_folder() -> Path:
     """The folder of the robotrials that is running."""
-    return Path(robotrials.__file__).resolve().parent
+    return PACKAGE
 
 
 def _holds_this_code(environment: Environment) -> bool:

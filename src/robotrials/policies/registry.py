@@ -20,7 +20,6 @@ from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import robotrials
 from robotrials.errors import ConfigError
 from robotrials.plan import import_path
 from robotrials.plan.config import PolicyChoice
@@ -30,6 +29,7 @@ from robotrials.plan.plan import Plan
 from robotrials.plan.task import TaskSpec
 from robotrials.policies import files
 from robotrials.policies.base import Policy, PolicySpec
+from robotrials.version import __version__
 
 ENTRY_POINTS = "robotrials.policies"
 TYPE_FLAG = "--policy.type"
@@ -152,7 +152,7 @@ def revision(choice: PolicyChoice) -> str:
         module = _own_module(name)
         if module is not None and hasattr(module, "revision"):
             return str(module.revision(choice))
-        code = f"builtin-{robotrials.__version__}" if module else _plugin_version(name)
+        code = f"builtin-{__version__}" if module else _plugin_version(name)
     return f"{code} sha256:{files.digest(files.locate(choice.path))}" if choice.path else code
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-import robotrials
 from robotrials.benchmarks.base import Env, Observation
 from robotrials.errors import ConfigError, ContractError
 from robotrials.plan.config import PolicyChoice
@@ -29,6 +28,7 @@ from robotrials.plan.task import TaskSpec
 from robotrials.policies.base import Policy, PolicySpec, Session
 from robotrials.policies.checks import at_least_one
 from robotrials.policies.recordings import open_recordings
+from robotrials.version import __version__
 
 AFTER = ("hold", "zero", "error")
 
@@ -106,7 +106,7 @@ def validate(choice: PolicyChoice) -> None:
 
 def revision(choice: PolicyChoice) -> str:
     """This package's version, and a hash of the recorded actions: of a run or a dataset, not of its videos and logs."""
-    return f"builtin-{robotrials.__version__} sha256:{open_recordings(_place(choice)).digest()}"
+    return f"builtin-{__version__} sha256:{open_recordings(_place(choice)).digest()}"
 
 
 def check_plan(choice: PolicyChoice, plan: Plan) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robotrials import __version__
 from robotrials.errors import ConfigError
 from robotrials.reporting import hub_results
 from robotrials.reporting.loading import LoadedRun, load_runs
+from robotrials.version import __version__
 
 _BLANK = frozenset(' \t\r\n<>"')
 ARTIFACTS_ONLY = "without --benchmark_dataset_id no .eval_results are written: artifacts only"

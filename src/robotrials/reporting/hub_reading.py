@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from robotrials import __version__
 from robotrials.errors import ConfigError, RobotrialsError
 from robotrials.reporting.hub_results import huggingface_hub
 from robotrials.reporting.sources import LARGEST_FILE, Source, read_source, read_training
+from robotrials.version import __version__
 
 MAX_FILES = 200
 """Files of results in one repository; more is not a model's."""

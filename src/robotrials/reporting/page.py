@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Sequence
 from importlib import resources
 
-from robotrials import __version__
 from robotrials.reporting.markup import Markup, join, tag
+from robotrials.version import __version__
 
 GENERATOR = "robotrials"
 _ICON = (

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robotrials import __version__
 from robotrials.datasets.layout import DatasetLayout
 from robotrials.datasets.lerobot_v3 import KeptEpisode, write_dataset
 from robotrials.datasets.spool import spool_folder
@@ -25,6 +24,7 @@ from robotrials.plan.plan import Plan
 from robotrials.results.ledger import Ledger
 from robotrials.results.record import EpisodeRecord
 from robotrials.results.rundir import RunDirectory
+from robotrials.version import __version__
 
 RECORDINGS = "recordings"
 """Folder of lerobot-eval's ``--eval.recording=true`` within the output directory."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark
 from robotrials.benchmarks.installed import Installed
 from robotrials.benchmarks.scene_group import ManyScenes
@@ -23,6 +22,7 @@ from robotrials.plan.options import build
 from robotrials.plan.outcome import changed_settings
 from robotrials.plan.plan import Plan
 from robotrials.plan.shards import Shard
+from robotrials.version import __version__
 
 FORMAT = 1
 """Version of run.json."""

@@ -15,7 +15,6 @@ from typing import cast
 
 import zmq
 
-from robotrials import __version__
 from robotrials.benchmarks.base import Benchmark, Env
 from robotrials.benchmarks.installed import look_up
 from robotrials.benchmarks.registry import make_benchmark
@@ -55,6 +54,7 @@ from robotrials.policies.registry import make_policy
 from robotrials.policies.remote.client import PolicyServerError, ServedPolicy
 from robotrials.results.record import EndReason, EpisodeRecord, error_record
 from robotrials.results.video import EpisodeVideo
+from robotrials.version import __version__
 from robotrials.wire.envelope import Message
 from robotrials.wire.stream import ConnectionLostError
 from robotrials.wire.transport import connect_dealer, send

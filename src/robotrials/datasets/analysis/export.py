@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from robotrials import __version__
 from robotrials.datasets.analysis.analyse import Analysis, SetResult
 from robotrials.datasets.analysis.modes import ModeCount
 from robotrials.errors import DatasetError
 from robotrials.results.export.eval_info import strict_json
 from robotrials.results.filesystem import write_atomically
+from robotrials.version import __version__
 
 PAGE, NUMBERS, FIGURES = "index.html", "analysis.json", "figures"
 

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import robotrials
 from robotrials.control.heartbeat import TOKEN_VARIABLE
 from robotrials.engine.launchers.base import WorkerExit
 from robotrials.engine.launchers.local import LocalLauncher
 from robotrials.errors import ConfigError
 from robotrials.machine.memory import available_memory
 from robotrials.plan.config import ContainerSettings
+from robotrials.version import PACKAGE
 
 ENGINES = ("docker", "podman", "apptainer")
 _NOBODY = 65534
@@ -66,7 +66,7 @@ class Container:
         by name (see ``secretly``), since a command line can be read by everybody. ``folder`` is mounted at the same
         path. A container with a ``name`` is a worker's: it runs the image that was asked before, and fetches none."""
         # This package alone: what lies beside it may be a whole environment, of another Python.
-        here = str(Path(robotrials.__file__).parent)
+        here = str(PACKAGE)
         code = [(here, f"{_CODE}/robotrials")] if self._settings.use_local_code else []
         variables = {**variables, **({"PYTHONPATH": _CODE} if code else {})}
         build = self._apptainer if self.engine == "apptainer" else self._docker

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from robotrials import __version__
 from robotrials.benchmarks.base import Observation
 from robotrials.errors import ConfigError, ContractError, WireError
 from robotrials.plan.config import PolicyChoice
@@ -23,6 +22,7 @@ from robotrials.policies.base import PolicySpec
 from robotrials.policies.checks import at_least_one
 from robotrials.policies.remote import foreign
 from robotrials.policies.remote.client import PolicyServerError
+from robotrials.version import __version__
 from robotrials.wire.plain_arrays import decode_plain, encode_vla_eval
 from robotrials.wire.websocket import Websocket, require_websockets, shown
 

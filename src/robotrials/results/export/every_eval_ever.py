@@ -11,11 +11,11 @@ import uuid
 from pathlib import PurePosixPath
 from typing import Any
 
-from robotrials import __version__
 from robotrials.errors import ConfigError
 from robotrials.results.export.eval_info import interval_words
 from robotrials.results.reopened import RunFigures
 from robotrials.results.summary import Rates
+from robotrials.version import __version__
 
 SCHEMA_VERSION = "0.3.0"
 _DESCRIPTION = (
