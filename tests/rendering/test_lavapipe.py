@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import robotrials.benchmarks
+import robotrials.environments
 from robotrials.rendering.lavapipe import use_lavapipe
 
-SCRIPT = Path(robotrials.benchmarks.__file__).parent / "prepare" / "lavapipe.sh"
+SCRIPT = Path(robotrials.environments.__file__).parent / "prepare" / "lavapipe.sh"
 
 
 @pytest.fixture

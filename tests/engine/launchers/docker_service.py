@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KEPT = ROOT / ".cache" / "worker-image"
 """What scripts/worker_image.sh makes; it takes a minute, and a network."""
 BASE = "robotrials-tests-base"

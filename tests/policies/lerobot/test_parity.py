@@ -162,7 +162,7 @@ def test_pusht_episodes_are_lerobot_evals(
     assert len(set(ours.sum_rewards)) == 3, "three episodes that pay the same would prove little"
 
 
-TRAINED = Path(__file__).parent / "data/act_pusht_trained"
+TRAINED = Path(__file__).parents[1] / "data/act_pusht_trained"
 """Trained by lerobot-train on 20 episodes of a random policy (400 steps): it pushes the block about, no more."""
 
 

@@ -32,7 +32,7 @@ def drifter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     metadata = site / "lerobot_policy_drifter-0.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lerobot_policy_drifter\nVersion: 0.1\n")
-    added = [str(Path(__file__).parent / "plugins"), str(site)]
+    added = [str(Path(__file__).parents[1] / "plugins"), str(site)]
     sys.path[:0] = added
     from lerobot.utils.import_utils import register_third_party_plugins
 
