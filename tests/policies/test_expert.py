@@ -75,6 +75,7 @@ def test_a_benchmark_without_experts_is_named() -> None:
 
         def close(self) -> None: ...
 
-    policy = ExpertPolicy()
+    policy, env = ExpertPolicy(), Plain()
+    env.reset(an_episode())
     with pytest.raises(ConfigError, match="Plain has no scripted expert"):
-        policy.act([policy.new_session(an_episode(), a_task(), Plain())], [{}])
+        policy.act([policy.new_session(an_episode(), a_task(), env)], [{}])

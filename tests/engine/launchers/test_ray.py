@@ -216,5 +216,5 @@ def test_without_an_address_a_cluster_is_made_that_ends_with_the_run(tmp_path: P
 def test_a_cluster_that_is_not_there_is_named(tmp_path: Path) -> None:
     config = toy_config(tmp_path / "run", runtime="ray")
     nobody = f"127.0.0.1:{_free_port()}"
-    with pytest.raises(ConfigError, match=rf"--ray\.address={nobody}: .*refused.*Right is HOST:PORT"):
+    with pytest.raises(ConfigError, match=rf"--ray\.address={nobody}: .*refused.*Give HOST:PORT"):
         execute(prepare(replace(config, ray=RaySettings(address=nobody))), Listener())
