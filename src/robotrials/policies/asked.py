@@ -1,6 +1,6 @@
 """A question about a policy to the interpreter that it will run in, before anything starts.
 
-``python -m robotrials.policies.asked`` reads ``{"type", "path", "options", "build"}`` as JSON on standard input. It
+``python -m robotrials.policies.asked`` is given ``{"type", "path", "options", "build"}`` as JSON. It
 checks the packages and the device that the policy needs; with ``build`` it also makes the policy and answers with its
 spec. Nothing is built in the process that asks.
 """
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+import tempfile
 import traceback
 from contextlib import ExitStack
 from typing import Any
 
 from robotrials.benchmarks.asking import answer
+from robotrials.benchmarks.child_process import Child
 from robotrials.errors import ConfigError, NotInstalledError, RobotrialsError, WireError
 from robotrials.install import install_command
 from robotrials.plan.config import PolicyChoice
@@ -36,30 +37,28 @@ def ask_policy(choice: PolicyChoice, python: str | None, build: bool, environ: d
     """
     question = {"type": choice.type, "path": choice.path, "options": dict(choice.options), "build": build}
     path = os.pathsep.join(filter(None, [environ.get("PYTHONPATH"), os.getcwd()]))
-    command = [python or sys.executable, "-m", __name__]
-    try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(question, default=str),
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            env={**environ, "PYTHONPATH": path},
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{command[0]} does not run: {error}") from None
-    try:
-        found = json.loads(done.stdout)
-    except ValueError:
-        if python is None:
-            return None  # it died in its own way, and will do so again where its log is kept
-        tail = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise ConfigError(
-            f"{python} cannot run policies of this robotrials: {tail[0]}. Install it there: "
-            f"{install_command(python=python)}"
-        ) from None
+    command = [python or sys.executable, "-m", __name__, json.dumps(question, default=str)]
+    with tempfile.TemporaryFile() as output:
+        try:
+            child = Child(command, {**environ, "PYTHONPATH": path}, output)
+        except OSError as error:
+            raise ConfigError(f"{command[0]} does not run: {error}") from None
+        try:
+            line = next(child.lines(_PATIENCE_S), None)
+        except TimeoutError:
+            return None
+        finally:
+            child.end()
+        if line is None:
+            if python is None:
+                return None  # it died in its own way, and will do so again where its log is kept
+            output.seek(0)
+            said = output.read().decode(errors="replace").strip().splitlines()[-1:] or ["it ended without an answer"]
+            raise ConfigError(
+                f"{python} cannot run policies of this robotrials: {said[0]}. Install it there: "
+                f"{install_command(python=python)}"
+            )
+    found = json.loads(line)
     if "problem" in found:
         raise (NotInstalledError if found.get("not_installed") else ConfigError)(found["problem"])
     try:
