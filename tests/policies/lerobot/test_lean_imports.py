@@ -29,7 +29,7 @@ print(json.dumps({"heavy": [name for name in heavy if name in sys.modules]}))
 
 NAMES = """
 import importlib, json
-from robotrials.policies.lerobot import lerobot_api, lean_imports
+from robotrials.policies.lerobot import lean_imports, names
 found = {}
 for package in ("lerobot.configs", "lerobot.policies", "lerobot.processor"):
     module = importlib.import_module(package)
@@ -39,7 +39,7 @@ for package in ("lerobot.configs", "lerobot.policies", "lerobot.processor"):
         "lean": sorted(lean),
         "different": [name for name in module.__all__ if getattr(module, name) is not lean.get(name)],
     }
-known = lerobot_api.PreTrainedConfig.get_known_choices()
+known = names.PreTrainedConfig.get_known_choices()
 import torch
 import torchvision
 boxes = torch.tensor([[0.0, 0.0, 0.0, 2.0, 2.0]])
