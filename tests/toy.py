@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -145,6 +146,11 @@ class ToyEnv(Env):
             raise RuntimeError("a hiccup")
         if self._troubled("die_once") and self._first_time():
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._troubled("fork"):
+            child = os.fork()
+            if not child:
+                sys.exit(0)
+            os.waitpid(child, 0)
         if self._troubled("die"):
             os.kill(os.getpid(), signal.SIGKILL)
         if self._troubled("hang_once") and self._first_time():
@@ -248,11 +254,17 @@ class OtherWeights(DiesOnce):
 
 
 class WrongOnce(Seer):
-    """Not a number at the first step of episodes with seed 1002."""
+    """Not a number at the first step of the episode with seed ``WRONG_SEED``."""
+
+    WRONG_SEED = 1002
 
     def act(self, sessions: Sequence[Session], observations: Sequence[Observation]) -> np.ndarray:
         actions = super().act(sessions, observations)
-        return actions * np.nan if sessions[0].episode.seed == 1002 else actions
+        return actions * np.nan if sessions[0].episode.seed == self.WRONG_SEED else actions
+
+
+class WrongFirst(WrongOnce):
+    WRONG_SEED = 1000
 
 
 class WrongShape(Policy):

@@ -22,8 +22,8 @@ class ContractError(RobotrialsError):
     """
 
 
-class NonFiniteError(RobotrialsError):
-    """Raised when a benchmark shows NaN or infinity and ``--eval.nonfinite=error`` asks for that to be an error.
+class NonFiniteError(ContractError):
+    """Raised when an action is NaN or infinity; or an observation or reward, where ``--eval.nonfinite=error``.
 
     An episode is a function of its spec, so such an episode is not retried.
     """

@@ -375,8 +375,14 @@ def test_outcomes_do_not_depend_on_policy_servers(tmp_path: Path, undisturbed: s
     assert digest(tmp_path / "run") == undisturbed
 
 
-def test_one_episode_that_does_not_fit_costs_no_other(tmp_path: Path) -> None:
-    result = run(toy_config(tmp_path / "run", "tests.toy:WrongOnce", tasks="a", batch_size=1))
+def test_a_child_that_an_environment_forks_and_that_exits_is_no_second_worker(tmp_path: Path) -> None:
+    result = run(toy_config(tmp_path / "run", tasks="a", trouble="fork@a/*", step_timeout=20.0))
+    assert (result.summary.overall.n_finished, result.summary.overall.n_errors) == (6, 0)
+
+
+@pytest.mark.parametrize("policy", ["WrongOnce", "WrongFirst"])
+def test_one_episode_that_does_not_fit_costs_no_other(tmp_path: Path, policy: str) -> None:
+    result = run(toy_config(tmp_path / "run", f"tests.toy:{policy}", tasks="a", batch_size=1))
     assert (result.summary.overall.n_finished, result.summary.overall.n_errors) == (5, 1)
 
 

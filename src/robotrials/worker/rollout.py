@@ -16,7 +16,7 @@ from robotrials.benchmarks.base import Env, Observation
 from robotrials.benchmarks.scoring import Scoring
 from robotrials.control.heartbeat import Heartbeat
 from robotrials.datasets.spool import EpisodeSpool
-from robotrials.errors import ContractError, NoPictureError, RobotrialsError
+from robotrials.errors import ContractError, NonFiniteError, NoPictureError, RobotrialsError
 from robotrials.plan.episode import EpisodeSpec
 from robotrials.plan.global_random import seed_global_generators
 from robotrials.plan.task import Feature, TaskSpec
@@ -292,7 +292,7 @@ class Rollout:
         chunk: np.ndarray = actions[0, : spec.n_action_steps]
         if not np.isfinite(chunk).all():
             why = self.finite.words()
-            raise ContractError(
+            raise NonFiniteError(
                 f"policy {spec.name} returned an action that is not finite numbers at its call {looks + 1} for "
                 f"{task.name}: {chunk[:3].tolist()}" + (f"; {why}" if why else "")
             )

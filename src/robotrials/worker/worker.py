@@ -85,6 +85,7 @@ class Worker:
         """``joins``: the coordinator has not started this worker, which may ``leave``. ``apart``, ``process``: see
         ``Hello``."""
         self._name = name
+        self._pid = os.getpid()
         self._token = token
         self._address = address
         self._joins = joins
@@ -233,6 +234,7 @@ class Worker:
             if record.end is EndReason.EXCEPTION:
                 self._close_env()  # nobody knows what it has left undone
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  whatever is raised, it is recorded
+            self._leave_if_forked(error)
             log.error("%s attempt %d erred\n%s", episode.name, lease.attempt, traceback.format_exc())
             _discard(video)
             _discard(spool)
@@ -241,7 +243,7 @@ class Worker:
             return Done(
                 lease.lease,
                 record,
-                retryable=not isinstance(error, (ContractError, ConfigError, NonFiniteError)),
+                retryable=not isinstance(error, (ContractError, ConfigError)),
                 # NaN says nothing of the other episodes, however early it comes.
                 at_start=heartbeat.step <= 1 and not isinstance(error, NonFiniteError),
                 fault=self._fault(error),
@@ -253,6 +255,12 @@ class Worker:
         note = _note(episode, record, rollout.finite.words(), note)
         log.info("%s", _line_about(record, episode, time.perf_counter() - began))
         return Done(lease.lease, record, note=note)
+
+    def _leave_if_forked(self, error: BaseException) -> None:
+        """End a child that an environment or policy forked and that leaves by an exception: it must not go on as a
+        second worker on the sockets of the first."""
+        if os.getpid() != self._pid:
+            os._exit(error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1)
 
     def _fault(self, error: BaseException) -> Fault:
         """Whose ``error`` may be; to be asked while the scene that raised it stands."""
