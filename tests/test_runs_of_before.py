@@ -66,7 +66,8 @@ def test_shards_merge_to_the_run_that_was_not_sharded(runs: Path, capsys: pytest
     assert main(["merge", "shard-0", "shard-1", "--output_dir=whole"]) == 0
     whole = json.loads((runs / "whole" / "eval_info.json").read_text())
     unsharded = json.loads((KEPT / "expert" / "eval_info.json").read_text())
-    assert [task["metrics"] for task in whole["per_task"]] == [task["metrics"] for task in unsharded["per_task"]]
+    for merged, then in zip(whole["per_task"], unsharded["per_task"], strict=True):
+        assert {key: merged["metrics"][key] for key in then["metrics"]} == then["metrics"]
 
 
 def test_export_gives_a_row_an_episode(runs: Path) -> None:
