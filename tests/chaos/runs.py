@@ -27,6 +27,7 @@ PATIENCE_S = 300.0
 Outcomes = dict[tuple[int, int], tuple[Any, ...]]
 """By task and index: end, success, steps, reward sum and maximum."""
 
+MODULES = {"worker": "robotrials.worker.process", "server": "robotrials.serving.process"}
 TOY = ("--policy.type=tests.toy:Seer", "--env.type=tests.chaos.faulty:Faulty", "--env.task=a,b")
 METAWORLD = ("--policy.type=expert", "--env.type=metaworld", "--env.task=reach-v3,door-open-v3")
 PUSHT = (
@@ -101,13 +102,13 @@ class ChaosRun:
         return [process for process in psutil.process_iter() if self._is_own(process)]
 
     def members(self, kind: str) -> list[psutil.Process]:
-        """The living ``worker_process`` or ``server_process`` processes of the coordinator."""
+        """The living ``worker`` or ``server`` processes of the coordinator."""
         assert self.process is not None
         try:
             children = psutil.Process(self.process.pid).children()
         except psutil.NoSuchProcess:
             return []
-        return [child for child in children if _runs(child, f"robotrials.run.{kind}")]
+        return [child for child in children if _runs(child, MODULES[kind])]
 
     def n_finished(self) -> int:
         path = self.directory / "ledger.sqlite"

@@ -70,7 +70,7 @@ def test_a_storm_of_kills_changes_no_outcome(
     flags = (*TOY, "--eval.n_episodes=40", "--eval.batch_size=3", "--eval.policy_servers=1", "--env.step_s=0.01")
     wanted = 105 if full else 10
     killed: Counter[str] = Counter()
-    weights = {"worker_process": 5, "server_process": 2, "coordinator": 3}
+    weights = {"worker": 5, "server": 2, "coordinator": 3}
     number, deck = 0, list[str]()
     while killed.total() < wanted:
         run = make_run((*flags, MANY_TRIES), f"storm-{number}")
@@ -88,7 +88,7 @@ def test_kills_around_a_real_simulator_change_no_outcome(
 ) -> None:
     flags = METAWORLD if case == "metaworld" else (*PUSHT, "--eval.policy_servers=1")
     run = make_run((*flags, "--eval.n_episodes=6", "--eval.batch_size=2", MANY_TRIES))
-    weights = {"worker_process": 3, "coordinator": 1} | ({"server_process": 2} if case == "pusht" else {})
+    weights = {"worker": 3, "coordinator": 1} | ({"server": 2} if case == "pusht" else {})
     storm(run, rng, 10 if full else 2, weights, [])
     check(run, reference(case), status=run.wait())
 

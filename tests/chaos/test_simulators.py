@@ -65,6 +65,6 @@ def test_a_policy_server_that_ends_itself_is_replaced_around_a_real_simulator(
     run = make_run((*PUSHT, "--eval.n_episodes=6", "--eval.batch_size=2", "--eval.policy_servers=1"))
     run.begin()
     run.wait_for_records(1)
-    for server in run.members("server_process"):
+    for server in run.members("server"):
         server.kill()
     check(run, reference("pusht"), status=run.wait(), says=["starting another"])

@@ -21,7 +21,7 @@ def test_a_stopped_worker_is_replaced(make_run: Callable[..., ChaosRun], referen
     run = make_run([flag for flag in (*SLOW, LIMIT) if "batch_size" not in flag])
     run.begin("--eval.batch_size=1")  # of two, one may still be starting when the other has played
     run.wait_for_records(1)
-    run.members("worker_process")[0].send_signal(signal.SIGSTOP)
+    run.members("worker")[0].send_signal(signal.SIGSTOP)
     check(run, reference("toy"), status=run.wait(), says=["hung: no progress for", "--eval.step_timeout=3"])
 
 
@@ -31,9 +31,9 @@ def test_a_stopped_worker_with_a_real_simulator_is_replaced(
     # On a busy machine a scene takes seconds to build, which is no hang; the stopped worker is missed all the same.
     run = make_run((*METAWORLD, "--eval.n_episodes=6", "--eval.batch_size=2", "--eval.step_timeout=15"))
     run.begin()
-    until(lambda: len(run.members("worker_process")) == 2)
+    until(lambda: len(run.members("worker")) == 2)
     run.wait_for_records(1)
-    workers = run.members("worker_process")
+    workers = run.members("worker")
     if workers:  # else the run was over sooner
         workers[0].send_signal(signal.SIGSTOP)
     check(run, reference("metaworld"), status=run.wait())
@@ -46,7 +46,7 @@ def test_a_stopped_policy_server_is_replaced_though_it_was_idle(
     run = make_run((*SLOW, LIMIT, f"--eval.policy_servers={servers}"))
     run.begin()
     run.wait_for_records(1)
-    run.members("server_process")[0].send_signal(signal.SIGSTOP)
+    run.members("server")[0].send_signal(signal.SIGSTOP)
     check(run, reference("toy"), status=run.wait(), says=["no sign of life for", "starting another"])
 
 

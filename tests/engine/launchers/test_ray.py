@@ -71,6 +71,9 @@ class Node:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
+MODULES = {"worker": "robotrials.worker.process", "server": "robotrials.serving.process"}
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -115,7 +118,7 @@ def processes_of(module: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
-        if f"robotrials.run.{module}" in words and any(word.startswith("--connect=tcp://") for word in words):
+        if MODULES[module] in words and any(word.startswith("--connect=tcp://") for word in words):
             found.append(process)
     return found
 
@@ -140,8 +143,8 @@ def test_outcomes_and_videos_are_those_of_a_local_run(tmp_path: Path, head: Node
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
     logs = "".join((tmp_path / "run/logs" / name).read_text() for name in ("w0.log", "w1.log"))
     assert logs.count("success") == 12, "two workers beside one server, and their logs are brought here"
-    assert not processes_of("worker_process")
-    assert not processes_of("server_process")
+    assert not processes_of("worker")
+    assert not processes_of("server")
 
 
 def test_actors_that_are_killed_are_replaced_and_workers_find_a_server_that_has_moved(
@@ -150,7 +153,7 @@ def test_actors_that_are_killed_are_replaced_and_workers_find_a_server_that_has_
     run(toy_config(tmp_path / "local", n_episodes=10))
     config = on_ray(tmp_path / "run", head, n_episodes=10, batch_size=2, policy_servers=1, step_s=0.03)
     with Coordinator(config) as coordinator:
-        for module in ("server_process", "worker_process"):
+        for module in ("server", "worker"):
             before = n_finished(tmp_path / "run")
             wait_for(lambda done=before: n_finished(tmp_path / "run") >= done + 2, 60)  # type: ignore[misc]
             victim = processes_of(module)[0]
@@ -170,7 +173,7 @@ def test_a_coordinator_that_is_killed_takes_its_processes_along_and_the_run_can_
         wait_for(lambda: n_finished(tmp_path / "run") >= 2, 60)
         coordinator.kill()
         coordinator.wait(10)
-        wait_for(lambda: not processes_of("worker_process") and not processes_of("server_process"), 20)
+        wait_for(lambda: not processes_of("worker") and not processes_of("server"), 20)
     assert execute(prepare_resume(tmp_path / "run"), Listener()).complete
     assert digest(tmp_path / "run") == digest(tmp_path / "local")
 
@@ -196,7 +199,7 @@ def test_nodes_with_other_versions_are_refused(tmp_path: Path, head: Node) -> No
     prepared.identity["benchmark"]["packages"]["numpy"] = "0.1"
     with pytest.raises(ConfigError, match=r"worker w0 runs where other versions.*numpy .* instead of 0\.1"):
         execute(prepared, Listener())
-    assert not processes_of("worker_process")
+    assert not processes_of("worker")
 
 
 def test_without_an_address_a_cluster_is_made_that_ends_with_the_run(tmp_path: Path) -> None:
