@@ -80,7 +80,7 @@ def test_as_a_package_it_is_found_by_its_entry_point(tmp_path: Path) -> None:
     assert '"state": "ok"' in listed.stdout, listed.stderr
     checked = run("check-env", "curling", "--steps=10", "--memory=0", "--env.friction=0.3")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "15 of 15 promises kept" in checked.stdout
+    assert "18 of 18 promises kept" in checked.stdout
 
 
 def test_it_is_the_example_of_the_guide() -> None:
