@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -315,12 +317,26 @@ def test_looking_at_an_environment_needs_no_good_end_of_it(odd: str, caplog: pyt
     assert (said in caplog.text) == (odd == "close raises")
 
 
+ELSEWHERE = "gym_toys_of_workers"
+
+
+@pytest.fixture
+def toys_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toys as a module that workers find, too: where a library has installed a package ``tests`` (draccus does),
+    theirs is that one."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / f"{ELSEWHERE}.py").write_bytes(Path(str(find_spec(TOYS).origin)).read_bytes())  # type: ignore[union-attr]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(":"))
+    monkeypatch.syspath_prepend(folder)
+
+
 def played(
     folder: Path, odd: str, listener: Listener | None = None, dataset: Path | None = None, **options: str
 ) -> list[EpisodeRecord]:
     config = RunConfig(
         PolicyChoice("random"),
-        EnvChoice("gym", {**ODD, "kwargs": {"odd": odd}, "max_steps": 5, **options}),
+        EnvChoice("gym", {**ODD, "imports": ELSEWHERE, "kwargs": {"odd": odd}, "max_steps": 5, **options}),
         EvalSettings(n_episodes=6, batch_size=1, record="first:3", max_attempts=1, dataset=dataset),
         1000,
         folder,
@@ -330,12 +346,13 @@ def played(
         return list(ledger.accepted())
 
 
+@pytest.mark.usefixtures("toys_elsewhere")
 def test_a_named_exception_is_a_failure_and_not_an_error(tmp_path: Path) -> None:
     def outcome(record: EpisodeRecord) -> tuple[str, bool | None, int]:
         return record.end.value, record.success, record.steps
 
     erred = [outcome(record) for record in played(tmp_path / "plain", "unreachable")]
-    meant = played(tmp_path / "meant", "unreachable", failure_exceptions=f"{TOYS}.OutOfReach")
+    meant = played(tmp_path / "meant", "unreachable", failure_exceptions=f"{ELSEWHERE}.OutOfReach")
     assert {end for end, _, _ in erred} == {"error", "time_limit"}
     assert [outcome(record) for record in meant] == [
         ("exception", False, 1) if end == "error" else (end, success, steps) for end, success, steps in erred
@@ -343,6 +360,7 @@ def test_a_named_exception_is_a_failure_and_not_an_error(tmp_path: Path) -> None
     assert {record.error for record in meant} == {None, "OutOfReach: no path to the target"}
 
 
+@pytest.mark.usefixtures("toys_elsewhere")
 def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
     listener = Listener()
     records = played(tmp_path / "run", "broken", listener)
@@ -353,6 +371,7 @@ def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("toys_elsewhere")
 def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     listener = Listener()
@@ -361,7 +380,7 @@ def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path:
         "unreachable at reset",
         listener,
         tmp_path / "dataset",
-        failure_exceptions=f"{TOYS}.OutOfReach",
+        failure_exceptions=f"{ELSEWHERE}.OutOfReach",
     )
     over = [record for record in records if record.end.value == "exception"]
     assert 0 < len(over) < 6
