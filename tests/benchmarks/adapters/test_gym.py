@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import json
-import os
+import sys
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -317,18 +317,16 @@ def test_looking_at_an_environment_needs_no_good_end_of_it(odd: str, caplog: pyt
     assert (said in caplog.text) == (odd == "close raises")
 
 
-ELSEWHERE = "gym_toys_of_workers"
+BESIDE = "gym_toys"
 
 
 @pytest.fixture
-def toys_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The toys as a module that workers find, too: where a library has installed a package ``tests`` (draccus does),
-    theirs is that one."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / f"{ELSEWHERE}.py").write_bytes(Path(str(find_spec(TOYS).origin)).read_bytes())  # type: ignore[union-attr]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(":"))
-    monkeypatch.syspath_prepend(folder)
+def toys_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toys as a module of their own: a library may have installed a package ``tests`` (draccus does), and workers,
+    which look in the current folder last, would find that one."""
+    folder = str(Path(str(importlib.import_module(TOYS).__file__)).parent)
+    monkeypatch.setenv("PYTHONPATH", folder)
+    monkeypatch.setattr(sys, "path", [*sys.path, folder])
 
 
 def played(
@@ -336,7 +334,7 @@ def played(
 ) -> list[EpisodeRecord]:
     config = RunConfig(
         PolicyChoice("random"),
-        EnvChoice("gym", {**ODD, "imports": ELSEWHERE, "kwargs": {"odd": odd}, "max_steps": 5, **options}),
+        EnvChoice("gym", {**ODD, "imports": BESIDE, "kwargs": {"odd": odd}, "max_steps": 5, **options}),
         EvalSettings(n_episodes=6, batch_size=1, record="first:3", max_attempts=1, dataset=dataset),
         1000,
         folder,
@@ -346,13 +344,13 @@ def played(
         return list(ledger.accepted())
 
 
-@pytest.mark.usefixtures("toys_elsewhere")
+@pytest.mark.usefixtures("toys_for_workers")
 def test_a_named_exception_is_a_failure_and_not_an_error(tmp_path: Path) -> None:
     def outcome(record: EpisodeRecord) -> tuple[str, bool | None, int]:
         return record.end.value, record.success, record.steps
 
     erred = [outcome(record) for record in played(tmp_path / "plain", "unreachable")]
-    meant = played(tmp_path / "meant", "unreachable", failure_exceptions=f"{ELSEWHERE}.OutOfReach")
+    meant = played(tmp_path / "meant", "unreachable", failure_exceptions=f"{BESIDE}.OutOfReach")
     assert {end for end, _, _ in erred} == {"error", "time_limit"}
     assert [outcome(record) for record in meant] == [
         ("exception", False, 1) if end == "error" else (end, success, steps) for end, success, steps in erred
@@ -360,7 +358,7 @@ def test_a_named_exception_is_a_failure_and_not_an_error(tmp_path: Path) -> None
     assert {record.error for record in meant} == {None, "OutOfReach: no path to the target"}
 
 
-@pytest.mark.usefixtures("toys_elsewhere")
+@pytest.mark.usefixtures("toys_for_workers")
 def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
     listener = Listener()
     records = played(tmp_path / "run", "broken", listener)
@@ -371,7 +369,7 @@ def test_a_film_that_cannot_be_drawn_ends_no_episode(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.usefixtures("toys_elsewhere")
+@pytest.mark.usefixtures("toys_for_workers")
 def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     listener = Listener()
@@ -380,7 +378,7 @@ def test_one_whose_reset_raises_a_failure_is_in_no_film_and_no_dataset(tmp_path:
         "unreachable at reset",
         listener,
         tmp_path / "dataset",
-        failure_exceptions=f"{ELSEWHERE}.OutOfReach",
+        failure_exceptions=f"{BESIDE}.OutOfReach",
     )
     over = [record for record in records if record.end.value == "exception"]
     assert 0 < len(over) < 6

@@ -67,12 +67,11 @@ WORDS = {
     "start": "all 3 episodes are ended by the first step, unsolved",
     "ending": "after the last step observation.state is again what it was after the reset",
     "step limit": "truncated after step 9, but max_steps is 60",
-    "memory": r"\d+ MB more after 40 episodes, 1.0 MB each",
     "close": "ContractError: the context was freed already",
 }
 
 
-@pytest.mark.parametrize("promise", [promise for promise in WORDS if promise != "memory"])
+@pytest.mark.parametrize("promise", WORDS)
 def test_a_broken_promise_is_named_with_the_place_and_the_amount(promise: str) -> None:
     settings = QUICK if promise == "rebuilt" else CheckSettings(episodes=3, steps=12, expert=False, memory=0)
     report = check(faulty(promise), settings)
@@ -88,7 +87,8 @@ def test_a_leak_is_named_with_its_amount_in_a_process_of_its_own() -> None:
     command = [sys.executable, "-m", "robotrials.cli.main", "check-env", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2, done
-    assert re.search(WORDS["memory"], " ".join(done.stdout.split())), done.stdout
+    assert re.search(r"\d+ MB more after 40 episodes, 1\.0 MB each", done.stdout), done.stdout
+    assert done.stdout.endswith("18 of 19 promises kept; broken: memory\n")
 
 
 @pytest.mark.parametrize(
